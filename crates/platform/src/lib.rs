@@ -1,0 +1,9 @@
+//! The only crate that touches the operating system: sockets, clocks, namespaces, netlink, packet queues.
+//!
+//! It translates and decides nothing: a decision belongs in a pure crate, where it can be tested in virtual
+//! time. It is the only crate with `cfg(target_os)`, `unsafe` and FFI, each `unsafe` with its SAFETY line.
+
+#![expect(unsafe_code, reason = "this is the crate that calls the operating system")]
+
+pub mod clock;
+pub mod netlink;
