@@ -7,3 +7,5 @@
 
 pub mod clock;
 pub mod netlink;
+pub mod poll;
+pub mod tcp;
