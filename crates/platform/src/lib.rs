@@ -6,6 +6,9 @@
 #![expect(unsafe_code, reason = "this is the crate that calls the operating system")]
 
 pub mod clock;
+pub mod links;
+pub mod namespace;
 pub mod netlink;
 pub mod poll;
+pub mod sched;
 pub mod tcp;
