@@ -1,0 +1,204 @@
+//! The shaper: fair queue, CoDel and pacer behind push and poll.
+
+use crate::codel::{CodelParams, Verdict};
+use crate::config::{Limits, MTU_BYTES};
+use crate::fair_queue::FairQueue;
+use crate::pacer::Pacer;
+use crate::store::Held;
+use crate::{Packet, ShaperConfig, Stats};
+use units::{Bytes, Rate, Timestamp};
+
+/// Slots allocated at the start; a larger packet limit grows into its own by doubling.
+const INITIAL_SLOTS: usize = 16_384;
+
+/// What the caller does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Poll<H> {
+    /// Send this packet now.
+    Send {
+        /// The packet's handle.
+        handle: H,
+        /// Set Congestion Experienced first (`wire::set_ce`).
+        mark: bool,
+    },
+    /// Drop this packet.
+    Drop {
+        /// The packet's handle.
+        handle: H,
+        /// Why.
+        reason: DropReason,
+    },
+    /// Packets wait; poll again at this time or after the next push.
+    WaitUntil(Timestamp),
+    /// Nothing is held; poll again after the next push.
+    Idle,
+}
+
+/// Why a packet is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// CoDel signals congestion to the packet's flow.
+    Aqm,
+    /// The buffer was full and the packet's queue was the largest.
+    Overflow,
+}
+
+/// What waits in the queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets; a super-packet counts once.
+    pub packets: u32,
+    /// Bytes as charged to the link.
+    pub bytes: Bytes,
+}
+
+/// FlowQueue-CoDel with a pacer. `H` is the caller's handle of a packet.
+#[derive(Debug)]
+pub struct Shaper<H> {
+    config: ShaperConfig,
+    limits: Limits,
+    codel: CodelParams,
+    queue: FairQueue<H>,
+    pacer: Pacer,
+    stats: Stats,
+}
+
+impl<H> Shaper<H> {
+    /// An empty shaper.
+    pub fn new(config: ShaperConfig) -> Self {
+        let limits = Limits::new(&config);
+        let capacity = (limits.packets as usize).saturating_add(1).min(INITIAL_SLOTS);
+        Self {
+            config,
+            limits,
+            codel: codel_params(&config, &limits),
+            queue: FairQueue::new(capacity),
+            pacer: Pacer::new(limits.rate, config.credit),
+            stats: Stats::default(),
+        }
+    }
+
+    /// Takes a packet in. If that overfills the buffer, packets of the largest queue are taken out; the next polls
+    /// hand them back as drops.
+    #[inline]
+    pub fn push(&mut self, now: Timestamp, packet: Packet<H>) {
+        let wire_bytes = packet.wire_bytes(self.config.overhead);
+        self.stats.enqueued.add(packet.bytes);
+        let shared = self.queue.push(now, packet, wire_bytes, self.limits.quantum);
+        self.stats.shared += u64::from(shared);
+        let held = self.queue.backlog();
+        self.stats.peak_packets = self.stats.peak_packets.max(held.packets);
+        self.stats.peak_bytes = self.stats.peak_bytes.max(held.bytes);
+        self.shed_overflow();
+    }
+
+    /// What to do now. To be called until it answers `WaitUntil` or `Idle`.
+    #[inline]
+    pub fn poll(&mut self, now: Timestamp) -> Poll<H> {
+        if let Some(held) = self.queue.take_doomed() {
+            self.stats.dropped_overflow.add(held.packet.bytes);
+            return Poll::Drop { handle: held.packet.handle, reason: DropReason::Overflow };
+        }
+        if self.queue.backlog().packets == 0 {
+            self.queue.clear_lists();
+            return Poll::Idle;
+        }
+        let express = !self.pacer.is_ready(now);
+        let index = if !express {
+            self.queue.select(self.limits.quantum)
+        } else if self.pacer.has_express_room(now) {
+            self.queue.select_express()
+        } else {
+            None
+        };
+        match index {
+            Some(index) => self.serve(now, index, express),
+            None => Poll::WaitUntil(self.pacer.wake_up(now)),
+        }
+    }
+
+    /// Continues at another rate (raised to [`crate::MIN_RATE`]). Target, quantum and buffer follow; if the buffer
+    /// shrinks below what is held, the next polls hand back the excess as drops.
+    pub fn set_rate(&mut self, now: Timestamp, rate: Rate) {
+        self.config.rate = rate;
+        self.limits = Limits::new(&self.config);
+        self.codel = codel_params(&self.config, &self.limits);
+        self.pacer.set_rate(now, self.limits.rate);
+        self.shed_overflow();
+    }
+
+    /// The present rate.
+    pub fn rate(&self) -> Rate {
+        self.limits.rate
+    }
+
+    /// Counters since the start.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// What waits now, without the packets that are about to be handed back as drops.
+    pub fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    /// Hands out every packet that is held, in the order of arrival, for a clean exit.
+    pub fn drain(&mut self) -> impl Iterator<Item = H> + use<H> {
+        let held = self.queue.drain();
+        for packet in &held {
+            self.stats.drained.add(packet.packet.bytes);
+        }
+        held.into_iter().map(|held| held.packet.handle)
+    }
+
+    /// Keeps the backlog within the buffer. A packet that is held alone stays, however large it is: otherwise a
+    /// super-packet beyond the buffer of a slow link could never pass.
+    #[inline]
+    fn shed_overflow(&mut self) {
+        loop {
+            let Backlog { packets, bytes } = self.queue.backlog();
+            if packets <= 1 || (packets <= self.limits.packets && bytes <= self.limits.buffer) {
+                return;
+            }
+            self.queue.shed_fattest();
+        }
+    }
+
+    /// Lets CoDel judge the head of queue `index` and sends or drops it.
+    fn serve(&mut self, now: Timestamp, index: u32, express: bool) -> Poll<H> {
+        let Some(held) = self.queue.take(index) else {
+            debug_assert!(false, "select gives queues with packets");
+            return Poll::Idle;
+        };
+        let queue = &mut self.queue.table.queues[index as usize];
+        let sojourn = now.saturating_since(held.enqueued);
+        let capable = held.packet.ecn.is_capable();
+        let verdict = queue.codel.judge(&self.codel, now, sojourn, queue.bytes, capable);
+        if verdict == Verdict::Drop {
+            self.stats.dropped_aqm.add(held.packet.bytes);
+            return Poll::Drop { handle: held.packet.handle, reason: DropReason::Aqm };
+        }
+        queue.deficit -= i64::from(held.wire_bytes);
+        self.pay(now, &held, express);
+        self.stats.sojourn.record(sojourn);
+        let mark = verdict == Verdict::Mark;
+        self.stats.marked += u64::from(mark);
+        Poll::Send { handle: held.packet.handle, mark }
+    }
+
+    /// Charges a sent packet to the pacer and counts it.
+    fn pay(&mut self, now: Timestamp, held: &Held<H>, express: bool) {
+        if express {
+            self.pacer.charge_express(now, held.wire_bytes);
+        } else {
+            self.pacer.charge(now, held.wire_bytes);
+        }
+        self.stats.express += u64::from(express);
+        self.stats.sent.add(held.packet.bytes);
+        self.stats.sent_wire_bytes += Bytes::from(held.wire_bytes);
+    }
+}
+
+fn codel_params(config: &ShaperConfig, limits: &Limits) -> CodelParams {
+    CodelParams { target: limits.target, interval: config.interval, mtu: MTU_BYTES.into(), ecn: config.ecn }
+}
