@@ -1,0 +1,11 @@
+//! A supervisor and its worker: start, watch, kill, and the lock that keeps a second supervisor away.
+
+mod channel;
+mod lock;
+mod signals;
+mod worker;
+
+pub use channel::{Channel, Received};
+pub use lock::{InstanceLock, LockError};
+pub use signals::{Signals, ignore_termination};
+pub use worker::Worker;
