@@ -16,11 +16,14 @@ pub fn wall_now() -> Timestamp {
 }
 
 /// What to add to a wall-clock timestamp of now to get a monotonic one, in nanoseconds (signed, since the
-/// monotonic epoch is later).
+/// monotonic epoch is later). The closest of three readings, so that being interrupted within one does no harm.
 pub fn wall_to_monotonic_ns() -> i128 {
-    let (before, wall, after) = (now(), wall_now(), now());
-    let middle = i128::from(before.as_nanos()) + i128::from((after - before).as_nanos() as u64) / 2;
-    middle - i128::from(wall.as_nanos())
+    let read_once = || {
+        let (before, wall, after) = (now(), wall_now(), now());
+        let middle = i128::from(before.as_nanos()) + i128::from((after - before).as_nanos() as u64) / 2;
+        (after - before, middle - i128::from(wall.as_nanos()))
+    };
+    read_once().min(read_once()).min(read_once()).1
 }
 
 /// The granularity the kernel states for CLOCK_MONOTONIC (1 ns with high-resolution timers).
