@@ -105,8 +105,147 @@ impl Codel {
     }
 }
 
+#[cfg(test)]
+impl Codel {
+    /// State with `count` signals behind it.
+    pub fn with_count(count: u32) -> Self {
+        Self { count, ..Self::default() }
+    }
+
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+}
+
 /// The gap to the next signal, interval / sqrt(count) (RFC 8289 section 5.3), with the true square root: it is
 /// computed once a signal, not once a packet.
 fn control_law(interval: Duration, count: u32) -> Duration {
     interval.div_f64(f64::from(count.max(1)).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::{Deliver, Drop, Mark};
+
+    const PARAMS: CodelParams = CodelParams {
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(100),
+        mtu: 1_514,
+        ecn: true,
+    };
+    const STANDING: Duration = Duration::from_millis(20);
+    const BACKLOG: u64 = 100_000;
+
+    fn ms(n: u64) -> Timestamp {
+        Timestamp::from_millis(n)
+    }
+
+    fn judge(codel: &mut Codel, now: Timestamp) -> Verdict {
+        codel.judge(&PARAMS, now, STANDING, BACKLOG, false)
+    }
+
+    /// Judges a packet of a standing queue every `step` and gives the times of the drops.
+    fn drops(codel: &mut Codel, from: Timestamp, to: Timestamp, step: Duration) -> Vec<Timestamp> {
+        let times = std::iter::successors(Some(from), |&at| Some(at + step)).take_while(|&at| at < to);
+        times.filter(|&at| judge(codel, at) == Drop).collect()
+    }
+
+    #[test]
+    fn below_target_or_within_one_mtu_the_crossing_is_forgotten() {
+        for (sojourn, backlog) in [(Duration::from_micros(4_999), BACKLOG), (STANDING, 1_514), (STANDING, 0)]
+        {
+            let mut codel = Codel::default();
+            assert_eq!(judge(&mut codel, ms(0)), Deliver);
+            assert_eq!(codel.judge(&PARAMS, ms(90), sojourn, backlog, false), Deliver);
+            assert_eq!(judge(&mut codel, ms(101)), Deliver, "the crossing of 0 ms no longer counts");
+            assert_eq!(judge(&mut codel, ms(201)), Drop);
+        }
+    }
+
+    #[test]
+    fn the_last_packet_of_a_queue_is_never_dropped() {
+        let mut codel = Codel::default();
+        for at in 0..10_000 {
+            assert_eq!(codel.judge(&PARAMS, ms(at), Duration::from_secs(9), 0, false), Deliver);
+        }
+    }
+
+    #[test]
+    fn the_first_crossing_arms_and_a_whole_interval_later_the_first_drop_comes() {
+        let mut codel = Codel::default();
+        let first = drops(&mut codel, ms(10), ms(111), Duration::from_millis(1));
+        assert_eq!(first, [ms(110)]);
+    }
+
+    #[test]
+    fn after_the_first_drop_the_next_packet_is_delivered_and_the_next_drop_is_an_interval_away() {
+        let mut codel = Codel::default();
+        drops(&mut codel, ms(0), ms(101), Duration::from_millis(100));
+        assert_eq!(judge(&mut codel, ms(100)), Deliver);
+        assert_eq!((codel.count, codel.drop_next, codel.dropping), (1, ms(200), true));
+    }
+
+    #[test]
+    fn gaps_shrink_with_the_exact_square_root_of_the_count() {
+        let mut codel = Codel::default();
+        let times = drops(&mut codel, ms(0), ms(700), Duration::from_micros(1));
+        let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e3).collect();
+        for (gap, exact) in gaps.iter().zip([100.0, 70.711, 57.735, 50.0, 44.721, 40.825]) {
+            assert!((gap - exact).abs() < 0.002, "{gaps:?}");
+        }
+        assert!(gaps.len() >= 6);
+    }
+
+    #[test]
+    fn a_late_dequeue_drops_what_is_due_from_drop_next_not_from_now() {
+        let mut codel = Codel::default();
+        drops(&mut codel, ms(0), ms(101), Duration::from_millis(100));
+        // Due at 200, 270.7, 328.4 and 378.4 ms: the dequeue at 350 ms makes up for the first three.
+        let verdicts: Vec<Verdict> = (0..4).map(|_| judge(&mut codel, ms(350))).collect();
+        assert_eq!(verdicts, [Drop, Drop, Drop, Deliver]);
+        assert_eq!(codel.drop_next.as_nanos() / 1_000, 378_445);
+    }
+
+    #[test]
+    fn dropping_ends_as_soon_as_the_queue_is_below_target() {
+        let mut codel = Codel::default();
+        drops(&mut codel, ms(0), ms(101), Duration::from_millis(100));
+        assert_eq!(codel.judge(&PARAMS, ms(350), Duration::from_millis(1), BACKLOG, false), Deliver);
+        assert!(!codel.dropping);
+        assert_eq!(judge(&mut codel, ms(351)), Deliver);
+    }
+
+    #[test]
+    fn a_return_within_16_intervals_continues_near_the_old_count_and_a_later_one_starts_again() {
+        for (pause, expected) in [(1_000, 9), (1_800, 1)] {
+            let mut codel = Codel::default();
+            let first = drops(&mut codel, ms(0), ms(600), Duration::from_millis(1));
+            assert_eq!((first.len(), codel.count), (10, 10), "{first:?}");
+            codel.judge(&PARAMS, ms(600), Duration::ZERO, BACKLOG, false);
+            let again = drops(&mut codel, ms(600 + pause), ms(600 + pause + 101), Duration::from_millis(100));
+            assert_eq!((again.len(), codel.count, codel.last_count), (1, expected, expected));
+        }
+    }
+
+    #[test]
+    fn re_entry_takes_the_signals_since_the_last_entry() {
+        let mut codel = Codel { count: 9, last_count: 4, drop_next: ms(100), ..Codel::default() };
+        drops(&mut codel, ms(200), ms(301), Duration::from_millis(100));
+        assert_eq!((codel.count, codel.last_count), (5, 5));
+        let mut codel = Codel { count: 5, last_count: 4, drop_next: ms(100), ..Codel::default() };
+        drops(&mut codel, ms(200), ms(301), Duration::from_millis(100));
+        assert_eq!(codel.count, 1, "a difference of one is no memory");
+    }
+
+    #[test]
+    fn a_capable_packet_is_marked_once_a_dequeue_and_delivered() {
+        let mut codel = Codel::default();
+        codel.judge(&PARAMS, ms(0), STANDING, BACKLOG, true);
+        assert_eq!(codel.judge(&PARAMS, ms(100), STANDING, BACKLOG, true), Mark);
+        assert_eq!(codel.judge(&PARAMS, ms(101), STANDING, BACKLOG, true), Deliver);
+        assert_eq!(codel.judge(&PARAMS, ms(200), STANDING, BACKLOG, true), Mark);
+        let off = CodelParams { ecn: false, ..PARAMS };
+        assert_eq!(codel.judge(&off, ms(400), STANDING, BACKLOG, true), Drop);
+    }
 }

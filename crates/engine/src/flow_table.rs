@@ -112,3 +112,83 @@ impl FlowTable {
 fn index(set: usize, way: usize) -> u32 {
     (set * WAYS + way) as u32 // below QUEUES
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Hashes that all fall into set 5, with different preferred ways.
+    fn of_one_set(n: u64) -> u64 {
+        n << 32 | n << 12 | 5
+    }
+
+    /// Makes the queue busy, as a push does.
+    fn occupy(table: &mut FlowTable, hash: u64) -> Assignment {
+        let assignment = table.assign(hash);
+        let queue = &mut table.queues[assignment.queue as usize];
+        queue.place = Place::New;
+        queue.packets += 1;
+        queue.guests += u32::from(assignment.guest);
+        assignment
+    }
+
+    #[test]
+    fn eight_flows_of_one_set_have_eight_queues() {
+        let mut table = FlowTable::new();
+        let queues: BTreeSet<u32> = (1..=8).map(|n| occupy(&mut table, of_one_set(n)).queue).collect();
+        assert_eq!(queues.len(), 8);
+        for n in 1..=8 {
+            assert!(!table.assign(of_one_set(n)).guest);
+        }
+    }
+
+    #[test]
+    fn a_probe_never_shares_with_32_bulk_flows() {
+        // The flows' hashes come from SipHash; these are the first 33 of 1000 salts each.
+        let mut shared = 0;
+        for salt in 0..1_000 {
+            let mut table = FlowTable::new();
+            for port in 0..33 {
+                let flow = wire::FlowKey {
+                    source: [198, 18, 0, 1].into(),
+                    destination: [198, 18, 0, 2].into(),
+                    source_port: 40_000 + port,
+                    destination_port: 443,
+                    protocol: 6,
+                };
+                shared += u32::from(occupy(&mut table, flow.hash(&wire::Salt([salt, 7]))).guest);
+            }
+        }
+        assert_eq!(shared, 0);
+    }
+
+    #[test]
+    fn the_ninth_flow_is_a_guest_and_stays_where_its_packets_are() {
+        let mut table = FlowTable::new();
+        (1..=8).for_each(|n| {
+            occupy(&mut table, of_one_set(n));
+        });
+        let guest = occupy(&mut table, of_one_set(9));
+        assert!(guest.guest);
+        // Another queue of the set becomes idle: the guest's packets still wait in the shared one.
+        let other = (1..=8).map(|n| table.assign(of_one_set(n)).queue).find(|&q| q != guest.queue).unwrap();
+        table.queues[other as usize].place = Place::Idle;
+        assert_eq!(table.assign(of_one_set(9)).queue, guest.queue);
+        table.queues[guest.queue as usize].guests = 0;
+        let moved = table.assign(of_one_set(9));
+        assert_eq!((moved.queue, moved.guest), (other, false));
+    }
+
+    #[test]
+    fn a_new_owner_starts_with_fresh_codel_state() {
+        let mut table = FlowTable::new();
+        let queue = table.assign(of_one_set(1)).queue;
+        table.queues[queue as usize].codel = Codel::with_count(7);
+        assert_eq!(table.assign(of_one_set(1)).queue, queue);
+        assert_eq!(table.queues[queue as usize].codel.count(), 7);
+        let heirs = (2..10).map(|n| table.assign(of_one_set(n)).queue);
+        assert!(heirs.into_iter().any(|heir| heir == queue));
+        assert_eq!(table.queues[queue as usize].codel.count(), 0);
+    }
+}
