@@ -17,6 +17,8 @@ pub struct Interest {
 }
 
 impl Interest {
+    /// Nothing for the moment; the descriptor stays in the set.
+    pub const NONE: Self = Self { mask: 0 };
     /// Data (or the end of it) can be read, or a connection accepted.
     pub const READ: Self = Self { mask: libc::EPOLLIN as u32 };
     /// Data can be written, or a handshake has ended.
