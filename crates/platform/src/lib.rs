@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "this is the crate that calls the operating system")]
 
 pub mod clock;
+pub mod datapath;
 pub mod links;
 pub mod namespace;
 pub mod netlink;

@@ -3,9 +3,13 @@
 mod channel;
 mod lock;
 mod signals;
+mod terminate;
+mod wait;
 mod worker;
 
 pub use channel::{Channel, Received};
 pub use lock::{InstanceLock, LockError};
 pub use signals::{Signals, ignore_termination};
-pub use worker::Worker;
+pub use terminate::terminate;
+pub use wait::{print_without_blocking, wait_any};
+pub use worker::{EndingWorker, Worker};

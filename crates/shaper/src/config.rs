@@ -1,0 +1,105 @@
+//! From the arguments to settings in which nothing is left open.
+
+use crate::ShaperError;
+use crate::args::{Args, WorkerSettings};
+use platform::privilege::{PrivilegeError, check_packet_rules};
+use platform::route::{self, Interface, Prefix};
+use std::path::PathBuf;
+use units::Rate;
+
+/// Complete settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Rate of the upload.
+    pub rate: Rate,
+    /// Interface to shape.
+    pub interface: Interface,
+    /// Bytes that the line adds to each IP packet.
+    pub overhead: i32,
+    /// Whether packets to the own network are shaped too.
+    pub shape_lan: bool,
+    /// File to log to.
+    pub log: Option<PathBuf>,
+}
+
+/// Checks the arguments against this machine, before anything is changed.
+///
+/// # Errors
+/// What is wrong with them, or missing here.
+pub fn resolve(args: &Args) -> Result<Config, ShaperError> {
+    let rate = args.rate_mbps.expect("clap requires it without a subcommand");
+    let interface = choose_interface(args.interface.as_deref())?;
+    if let Some(speed) = route::link_speed(&interface).filter(|&speed| rate >= speed) {
+        return Err(ShaperError::AboveLink { rate, speed, interface: interface.name });
+    }
+    check_packet_rules().map_err(explain_privilege)?;
+    Ok(Config { rate, interface, overhead: args.overhead, shape_lan: args.shape_lan, log: args.log.clone() })
+}
+
+fn choose_interface(name: Option<&str>) -> Result<Interface, ShaperError> {
+    let interfaces = route::interfaces()?;
+    let existing = || interfaces.iter().map(|i| i.name.clone()).filter(|name| name != "lo").collect();
+    let Some(name) = name else {
+        return route::default_interface()?
+            .ok_or_else(|| ShaperError::NoDefaultRoute { existing: existing() });
+    };
+    match interfaces.iter().find(|interface| interface.name == name) {
+        Some(interface) if interface.is_loopback => Err(ShaperError::Loopback { name: name.to_owned() }),
+        Some(interface) => Ok(interface.clone()),
+        None => Err(ShaperError::UnknownInterface { name: name.to_owned(), existing: existing() }),
+    }
+}
+
+fn explain_privilege(error: PrivilegeError) -> ShaperError {
+    match error {
+        PrivilegeError::Missing => {
+            ShaperError::NoPrivilege { command: std::env::args().collect::<Vec<_>>().join(" ") }
+        }
+        PrivilegeError::NoNfTables(error) => ShaperError::KernelLacks {
+            what: "the kernel has no packet rules (nf_tables)",
+            reason: error.to_string(),
+            modules: "nf_tables",
+        },
+        PrivilegeError::Other(error) => error.into(),
+    }
+}
+
+impl Config {
+    /// What the worker must know, with the queue that the rules name, if there are some yet.
+    pub fn worker_settings(&self, queue: Option<u16>) -> WorkerSettings {
+        WorkerSettings {
+            rate_bits: self.rate.as_bits_per_s(),
+            overhead: self.overhead,
+            mtu: self.interface.mtu_bytes,
+            queue,
+        }
+    }
+
+    /// Destinations that are not shaped at this moment: link-local, multicast and broadcast addresses, and the
+    /// networks that the interface reaches without a gateway. Those of the routes change with them.
+    ///
+    /// # Errors
+    /// When the kernel refuses to list the routes.
+    pub fn bypass(&self) -> Result<Vec<Prefix>, ShaperError> {
+        if self.shape_lan {
+            return Ok(Vec::new());
+        }
+        let mut prefixes: Vec<_> = FIXED_BYPASS
+            .iter()
+            .map(|&(address, bits)| Prefix::new(address.parse().expect("the constants are addresses"), bits))
+            .collect();
+        let interfaces = route::interfaces()?;
+        if let Some(now) = interfaces.iter().find(|i| i.name == self.interface.name) {
+            let connected = route::connected_prefixes(now.index)?;
+            prefixes.extend(
+                connected.into_iter().filter(|prefix| !prefixes.contains(prefix)).collect::<Vec<_>>(),
+            );
+        }
+        Ok(prefixes)
+    }
+}
+
+/// Link-local (RFC 3927, RFC 4291 section 2.5.6), multicast (RFC 5771, RFC 4291 section 2.7), limited broadcast
+/// (RFC 919). Directed broadcast is within the connected networks.
+const FIXED_BYPASS: [(&str, u8); 5] =
+    [("169.254.0.0", 16), ("224.0.0.0", 4), ("255.255.255.255", 32), ("fe80::", 10), ("ff00::", 8)];

@@ -1,0 +1,106 @@
+//! From a captured packet to what the engine must know of it.
+
+use engine::Packet;
+use platform::datapath::Captured;
+use wire::{Ecn, Salt, summarize_sized};
+
+/// Describes packets to the engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Intake {
+    /// Keeps senders from choosing flows that collide.
+    salt: Salt,
+    /// Largest IP packet on the interface, in bytes.
+    mtu_bytes: u32,
+}
+
+impl Intake {
+    /// An intake for an interface of `mtu_bytes`. The salt should be random and secret.
+    pub const fn new(salt: Salt, mtu_bytes: u32) -> Self {
+        Self { salt, mtu_bytes }
+    }
+
+    /// What the engine must know of the packet. One that is no IP packet belongs to flow 0.
+    #[inline]
+    pub fn describe<H>(&self, captured: &Captured<'_, H>) -> Packet<H>
+    where
+        H: Copy,
+    {
+        let Ok(summary) = summarize_sized(captured.head, captured.bytes) else {
+            return Packet {
+                handle: captured.handle,
+                flow: 0,
+                bytes: captured.bytes,
+                segments: 1,
+                header_bytes: 0,
+                ecn: Ecn::NotEct,
+            };
+        };
+        Packet {
+            handle: captured.handle,
+            flow: summary.flow.hash(&self.salt),
+            bytes: captured.bytes,
+            segments: self.segments(captured.bytes, summary.header_bytes),
+            header_bytes: summary.header_bytes,
+            // What cannot be marked is dropped like a packet whose sender knows no ECN.
+            ecn: if captured.can_mark { summary.ecn } else { Ecn::NotEct },
+        }
+    }
+
+    /// Packets that a super-packet becomes on the wire. The kernel does not tell the segment size (it keeps
+    /// gso_size to itself), so full-size segments are assumed; a path with a smaller MSS is charged too few headers
+    /// (at MSS 1360 instead of 1448: 0.2 %).
+    #[inline]
+    fn segments(&self, bytes: u32, header_bytes: u16) -> u16 {
+        if bytes <= self.mtu_bytes {
+            return 1;
+        }
+        let header = u32::from(header_bytes);
+        let per_segment = self.mtu_bytes.saturating_sub(header).max(1);
+        u16::try_from((bytes - header.min(bytes)).div_ceil(per_segment)).unwrap_or(u16::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTAKE: Intake = Intake::new(Salt([1, 2]), 1500);
+
+    /// An IPv4 packet with a UDP header, ECT(0), whole length `bytes`.
+    fn head(bytes: u16) -> [u8; 28] {
+        let mut head = [0; 28];
+        (head[0], head[1], head[8], head[9]) = (0x45, 2, 64, 17);
+        head[2..4].copy_from_slice(&bytes.to_be_bytes());
+        head[12..20].copy_from_slice(&[198, 18, 0, 1, 198, 18, 0, 2]);
+        head[20..24].copy_from_slice(&[0, 1, 0, 2]);
+        head
+    }
+
+    fn described(bytes: u16, can_mark: bool) -> Packet<u32> {
+        let head = head(bytes);
+        INTAKE.describe(&Captured { handle: 9, head: &head, bytes: bytes.into(), can_mark })
+    }
+
+    #[test]
+    fn a_super_packet_is_charged_segment_by_segment() {
+        assert_eq!(described(1500, true).segments, 1);
+        assert_eq!(described(1501, true).segments, 2);
+        assert_eq!(described(28 + 10 * 1472, true).segments, 10);
+        assert_eq!(described(28 + 10 * 1472 + 1, true).segments, 11);
+        assert_eq!(described(2000, true).header_bytes, 28);
+    }
+
+    #[test]
+    fn ecn_counts_only_where_it_can_be_marked() {
+        assert_eq!(described(100, true).ecn, Ecn::Ect0);
+        assert_eq!(described(100, false).ecn, Ecn::NotEct);
+    }
+
+    #[test]
+    fn what_is_no_ip_packet_is_still_a_packet() {
+        for head in [&[][..], &[0xff; 40], &[0x45, 0, 0]] {
+            let packet = INTAKE.describe(&Captured { handle: 1, head, bytes: 77, can_mark: true });
+            assert_eq!((packet.flow, packet.bytes, packet.segments), (0, 77, 1));
+        }
+    }
+}

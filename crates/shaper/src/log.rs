@@ -1,0 +1,61 @@
+//! Where the program speaks: standard output, standard error and the log file.
+
+use crate::ShaperError;
+use platform::clock;
+use platform::process::print_without_blocking;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use units::Timestamp;
+
+/// Writes lines; nothing here can stop the program.
+#[derive(Debug)]
+pub struct Log {
+    file: Option<File>,
+    start: Timestamp,
+}
+
+impl Log {
+    /// Opens the file, if one is asked for.
+    ///
+    /// # Errors
+    /// When it cannot be opened for appending.
+    pub fn open(path: Option<&Path>) -> Result<Self, ShaperError> {
+        let open = |path: &Path| {
+            OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path)
+                .map_err(|source| ShaperError::Log { path: path.display().to_string(), source })
+        };
+        let file = path.map(open).transpose()?;
+        let mut log = Self { file, start: clock::now() };
+        log.write(&format!("started at {:.3} s after 1970-01-01 UTC", clock::wall_now().as_secs_f64()));
+        Ok(log)
+    }
+
+    /// A result: to standard output, unless that would block, and to the file.
+    pub fn result(&mut self, text: &str) {
+        print_without_blocking(text);
+        for line in text.lines() {
+            self.write(line);
+        }
+    }
+
+    /// An event worth a look: to standard error and to the file.
+    pub fn event(&mut self, text: &str) {
+        eprintln!("shaper: {text}");
+        self.write(text);
+    }
+
+    /// A detail: to the file alone.
+    pub fn write(&mut self, line: &str) {
+        let Some(file) = &mut self.file else { return };
+        let stamp = (clock::now() - self.start).as_secs_f64();
+        if let Err(error) = writeln!(file, "{stamp:10.3} {line}") {
+            // Shaping is worth more than its log.
+            self.file = None;
+            eprintln!("shaper: the log file is given up: {error}");
+        }
+    }
+}
