@@ -27,7 +27,7 @@ Exit codes:
 
 /// Keeps the queue of an upload short: FlowQueue-CoDel and a pacer, in front of the line's own queue.
 #[derive(Debug, Parser)]
-#[command(name = "shaper", version, about, after_help = EXAMPLES)]
+#[command(name = "shaper", version, after_help = EXAMPLES)]
 #[command(subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
 pub struct Args {
     /// Rate to shape the upload to, in Mbit/s (or with a unit: 900kbit, 19mbit).

@@ -5,8 +5,10 @@ use std::time::Duration;
 use units::{Bytes, Rate, as_ms};
 
 /// Names the columns; printed before the first line and every twenty lines.
-pub const HEADER: &str = "    rate    sent    queue         sojourn ms    dropped  marked     full  express\n\
-     Mbit/s  Mbit/s  packets      KB    p50    p99  by CoDel   by CE  dropped   ahead\n";
+pub const HEADER: &str = concat!(
+    "    rate    sent     held    held   wait    wait  dropped  marked dropped   sent\n",
+    "  Mbit/s  Mbit/s  packets      KB p50 ms  p99 ms by CoDel      CE    full  ahead\n",
+);
 
 /// The line for the second between two reports, of which the later one tells what waits.
 pub fn line(rate: Rate, earlier: &Report, later: &Report, span: Duration) -> String {
@@ -17,7 +19,7 @@ pub fn line(rate: Rate, earlier: &Report, later: &Report, span: Duration) -> Str
         |(p50, p99)| (format!("{:.2}", as_ms(p50)), format!("{:.2}", as_ms(p99))),
     );
     let mut line = format!(
-        "{:>8.2}{:>8.2}{:>9}{:>8.1}{p50:>7}{p99:>7}{:>10}{:>8}{:>9}{:>6}",
+        "{:>8.2}{:>8.2}{:>9}{:>8.1}{p50:>7}{p99:>8}{:>9}{:>8}{:>8}{:>7}",
         rate.as_mbit_f64(),
         sent.as_mbit_f64(),
         later.backlog_packets,
@@ -75,7 +77,7 @@ mod tests {
         let text = line(Rate::mbit_per_s(19), &Report::default(), &report(), Duration::from_secs(1));
         assert_eq!(
             text,
-            "   19.00   19.00        8    12.1   4.87   9.12        12       0        0    40\n"
+            "   19.00   19.00        8    12.1   4.87    9.12       12       0       0     40\n"
         );
         for row in HEADER.lines().chain(text.lines()) {
             assert_eq!(row.len(), 80, "{row}");
@@ -86,7 +88,7 @@ mod tests {
     fn a_silent_second_has_no_sojourn_time() {
         let silent = Report { sojourn_p50_ns: u64::MAX, sojourn_p99_ns: u64::MAX, ..report() };
         let text = line(Rate::mbit_per_s(19), &report(), &silent, Duration::from_secs(1));
-        assert!(text.contains("      -      -"), "{text}");
+        assert!(text.contains("      -       -"), "{text}");
         assert!(text.contains("    0.00"), "{text}");
     }
 
