@@ -17,8 +17,8 @@ const REENTRY_INTERVALS: u32 = 16;
 /// The settings that all queues share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CodelParams {
-    /// Sojourn time that is tolerated.
-    pub target: Duration,
+    /// Sojourn time that is tolerated, in ns: every packet is compared with it.
+    pub target_ns: u64,
     /// How long the sojourn must stay above target, and the first gap between signals.
     pub interval: Duration,
     /// Backlog in wire bytes up to which nothing is signalled.
@@ -51,18 +51,18 @@ pub(crate) enum Verdict {
 }
 
 impl Codel {
-    /// Judges the packet that leaves the head of the queue `now` after `sojourn` in it, with `backlog` wire bytes left
+    /// Judges the packet that leaves the head of the queue `now` after `sojourn_ns` in it, with `backlog` wire bytes left
     /// behind. Never drops the last packet, since then `backlog` is 0.
     #[inline]
     pub fn judge(
         &mut self,
         params: &CodelParams,
         now: Timestamp,
-        sojourn: Duration,
+        sojourn_ns: u64,
         backlog: u64,
         capable: bool,
     ) -> Verdict {
-        let above = self.is_above(params, now, sojourn, backlog);
+        let above = self.is_above(params, now, sojourn_ns, backlog);
         if !above {
             self.dropping = false;
             return Verdict::Deliver;
@@ -85,8 +85,9 @@ impl Codel {
     }
 
     /// Whether the sojourn has been above target for a whole interval (RFC 8289 section 5.6, dodequeue).
-    fn is_above(&mut self, params: &CodelParams, now: Timestamp, sojourn: Duration, backlog: u64) -> bool {
-        if sojourn < params.target || backlog <= params.mtu {
+    #[inline]
+    fn is_above(&mut self, params: &CodelParams, now: Timestamp, sojourn_ns: u64, backlog: u64) -> bool {
+        if sojourn_ns < params.target_ns || backlog <= params.mtu {
             self.first_above = None;
             return false;
         }
@@ -128,13 +129,9 @@ mod tests {
     use super::*;
     use Verdict::{Deliver, Drop, Mark};
 
-    const PARAMS: CodelParams = CodelParams {
-        target: Duration::from_millis(5),
-        interval: Duration::from_millis(100),
-        mtu: 1_514,
-        ecn: true,
-    };
-    const STANDING: Duration = Duration::from_millis(20);
+    const PARAMS: CodelParams =
+        CodelParams { target_ns: 5_000_000, interval: Duration::from_millis(100), mtu: 1_514, ecn: true };
+    const STANDING: u64 = 20_000_000;
     const BACKLOG: u64 = 100_000;
 
     fn ms(n: u64) -> Timestamp {
@@ -153,8 +150,7 @@ mod tests {
 
     #[test]
     fn below_target_or_within_one_mtu_the_crossing_is_forgotten() {
-        for (sojourn, backlog) in [(Duration::from_micros(4_999), BACKLOG), (STANDING, 1_514), (STANDING, 0)]
-        {
+        for (sojourn, backlog) in [(4_999_999, BACKLOG), (STANDING, 1_514), (STANDING, 0)] {
             let mut codel = Codel::default();
             assert_eq!(judge(&mut codel, ms(0)), Deliver);
             assert_eq!(codel.judge(&PARAMS, ms(90), sojourn, backlog, false), Deliver);
@@ -167,7 +163,7 @@ mod tests {
     fn the_last_packet_of_a_queue_is_never_dropped() {
         let mut codel = Codel::default();
         for at in 0..10_000 {
-            assert_eq!(codel.judge(&PARAMS, ms(at), Duration::from_secs(9), 0, false), Deliver);
+            assert_eq!(codel.judge(&PARAMS, ms(at), 9_000_000_000, 0, false), Deliver);
         }
     }
 
@@ -211,7 +207,7 @@ mod tests {
     fn dropping_ends_as_soon_as_the_queue_is_below_target() {
         let mut codel = Codel::default();
         drops(&mut codel, ms(0), ms(101), Duration::from_millis(100));
-        assert_eq!(codel.judge(&PARAMS, ms(350), Duration::from_millis(1), BACKLOG, false), Deliver);
+        assert_eq!(codel.judge(&PARAMS, ms(350), 1_000_000, BACKLOG, false), Deliver);
         assert!(!codel.dropping);
         assert_eq!(judge(&mut codel, ms(351)), Deliver);
     }
@@ -222,7 +218,7 @@ mod tests {
             let mut codel = Codel::default();
             let first = drops(&mut codel, ms(0), ms(600), Duration::from_millis(1));
             assert_eq!((first.len(), codel.count), (10, 10), "{first:?}");
-            codel.judge(&PARAMS, ms(600), Duration::ZERO, BACKLOG, false);
+            codel.judge(&PARAMS, ms(600), 0, BACKLOG, false);
             let again = drops(&mut codel, ms(600 + pause), ms(600 + pause + 101), Duration::from_millis(100));
             assert_eq!((again.len(), codel.count, codel.last_count), (1, expected, expected));
         }

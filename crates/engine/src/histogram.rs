@@ -25,9 +25,13 @@ impl Default for Histogram {
 
 impl Histogram {
     /// Adds one duration.
-    #[inline]
     pub fn record(&mut self, span: Duration) {
-        let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        self.record_nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Adds one duration in nanoseconds.
+    #[inline]
+    pub(crate) fn record_nanos(&mut self, nanos: u64) {
         self.counts[bucket(nanos)] += 1;
         self.total += 1;
     }

@@ -165,28 +165,30 @@ impl<H> Shaper<H> {
     }
 
     /// Lets CoDel judge the head of queue `index` and sends or drops it.
+    #[inline]
     fn serve(&mut self, now: Timestamp, index: u32, express: bool) -> Poll<H> {
         let Some(held) = self.queue.take(index) else {
             debug_assert!(false, "select gives queues with packets");
             return Poll::Idle;
         };
         let queue = &mut self.queue.table.queues[index as usize];
-        let sojourn = now.saturating_since(held.enqueued);
+        let sojourn_ns = now.as_nanos().saturating_sub(held.enqueued.as_nanos());
         let capable = held.packet.ecn.is_capable();
-        let verdict = queue.codel.judge(&self.codel, now, sojourn, queue.bytes, capable);
+        let verdict = queue.codel.judge(&self.codel, now, sojourn_ns, queue.bytes, capable);
         if verdict == Verdict::Drop {
             self.stats.dropped_aqm.add(held.packet.bytes);
             return Poll::Drop { handle: held.packet.handle, reason: DropReason::Aqm };
         }
         queue.deficit -= i64::from(held.wire_bytes);
         self.pay(now, &held, express);
-        self.stats.sojourn.record(sojourn);
+        self.stats.sojourn.record_nanos(sojourn_ns);
         let mark = verdict == Verdict::Mark;
         self.stats.marked += u64::from(mark);
         Poll::Send { handle: held.packet.handle, mark }
     }
 
     /// Charges a sent packet to the pacer and counts it.
+    #[inline]
     fn pay(&mut self, now: Timestamp, held: &Held<H>, express: bool) {
         if express {
             self.pacer.charge_express(now, held.wire_bytes);
@@ -200,5 +202,10 @@ impl<H> Shaper<H> {
 }
 
 fn codel_params(config: &ShaperConfig, limits: &Limits) -> CodelParams {
-    CodelParams { target: limits.target, interval: config.interval, mtu: MTU_BYTES.into(), ecn: config.ecn }
+    CodelParams {
+        target_ns: u64::try_from(limits.target.as_nanos()).unwrap_or(u64::MAX),
+        interval: config.interval,
+        mtu: MTU_BYTES.into(),
+        ecn: config.ecn,
+    }
 }
