@@ -14,6 +14,7 @@
 //! Nothing has a name outside of the process and nothing is pinned: the namespaces end with the emulator, or with the
 //! process, however that ends. No privilege is needed where the system allows user namespaces to everybody.
 
+mod capture;
 mod counters;
 mod direction;
 mod pool;
@@ -21,7 +22,8 @@ mod relay;
 mod settings;
 mod topology;
 
-pub use counters::{DirectionCounters, EmulatorCounters, Lateness};
+pub use capture::{Handshake, HandshakeCapture};
+pub use counters::{DirectionCounters, EmulatorCounters, Lateness, PUBLISH_PERIOD};
 pub use settings::RefusedSetting;
 
 use lab::LinkConfig;
@@ -105,7 +107,7 @@ impl Emulator {
         &self.topology.server
     }
 
-    /// What the line and the relay have done, as of at most [`counters::PUBLISH_PERIOD`] ago.
+    /// What the line and the relay have done, as of at most [`PUBLISH_PERIOD`] ago.
     pub fn counters(&self) -> EmulatorCounters {
         self.relay.counters()
     }
