@@ -161,9 +161,7 @@ impl Rules {
         let old = std::mem::replace(&mut self.plan.bypass, bypass);
         let mut messages = Vec::new();
         for family in self.families.clone() {
-            messages.push(
-                self.rule_message(libc::NFT_MSG_DELRULE, 0, family).attr_str(NFTA_RULE_CHAIN, QUEUE_CHAIN),
-            );
+            messages.push(self.flush_queue_chain(family));
             messages.extend(self.queue_rules(family));
         }
         let result = self.netlink.batch("replace packet rules", messages);
@@ -204,7 +202,19 @@ impl Rules {
         Ok(sum)
     }
 
-    /// Removes the rules now; packets pass unqueued from here on.
+    /// Queues no further packet, but leaves the empty chains in place.
+    ///
+    /// The kernel drops every held packet of the namespace when a chain is removed from its hook (Linux 6.18 was
+    /// seen to), so a clean end is: stop queueing, accept what is held, then [`Rules::remove`].
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn stop_queueing(&mut self) -> Result<(), NetlinkError> {
+        let messages = self.families.iter().map(|&family| self.flush_queue_chain(family)).collect();
+        self.netlink.batch("stop queueing packets", messages)
+    }
+
+    /// Removes the rules now; packets pass unqueued from here on, and those still held are dropped.
     ///
     /// # Errors
     /// The kernel's refusal. With the owner flag the rules are gone even then, since the socket closes.
@@ -222,6 +232,10 @@ impl Rules {
 
     fn delete_table(&self, family: Family) -> Message {
         message(libc::NFT_MSG_DELTABLE, 0, family).attr_str(NFTA_TABLE_NAME, &self.plan.table)
+    }
+
+    fn flush_queue_chain(&self, family: Family) -> Message {
+        self.rule_message(libc::NFT_MSG_DELRULE, 0, family).attr_str(NFTA_RULE_CHAIN, QUEUE_CHAIN)
     }
 
     fn new_chain(&self, family: Family, name: &str, priority: i32) -> Message {

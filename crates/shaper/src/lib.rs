@@ -7,8 +7,8 @@
 //!   starts, watches, kills  <--- hello, heartbeat,    pump: intake -> engine -> verdicts
 //!   prints status lines          report -----------   ends when the channel is closed
 //! ```
-//! The supervisor installs the rules only after the worker has bound the queue, and removes them before it lets
-//! the worker go; the worker then accepts what it holds. A worker that is silent for a second is killed and started
+//! The supervisor installs the rules only after the worker has bound the queue. At the end it first stops queueing,
+//! then lets the worker accept what it holds and go, then removes the rules. A worker that is silent for a second is killed and started
 //! once more; after a second failure the rules go and traffic flows unshaped.
 
 pub mod args;

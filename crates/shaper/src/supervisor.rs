@@ -205,16 +205,18 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Rules first, so that no new packet is held; then the worker hands out what it holds.
+    /// No new packet is held first, then the worker hands out what it holds, and only then the rules go: the kernel
+    /// drops held packets when a chain leaves its hook.
     fn end(&mut self, result: &Result<(), ShaperError>) -> Result<(), ShaperError> {
-        let removed = self.rules.take().map_or(Ok(()), Rules::remove);
+        let stopped = self.rules.as_mut().map_or(Ok(()), Rules::stop_queueing);
         if let Some(shift) = self.shift.take() {
             shift.end(&mut self.log);
         }
+        let removed = self.rules.take().map_or(Ok(()), Rules::remove);
         if let Some((_, report)) = &self.last_report {
             self.log.write(&status::total(report));
         }
-        match removed {
+        match stopped.and(removed) {
             // The first error is the one to tell.
             Err(error) if result.is_ok() => Err(error.into()),
             _ => Ok(()),

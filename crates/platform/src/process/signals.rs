@@ -54,7 +54,7 @@ impl Signals {
 }
 
 /// Makes this process deaf to termination from the terminal and from the system: a worker ends when its
-/// supervisor says so, since only then are the rules gone and the held packets safe to hand out.
+/// supervisor says so, since only then no new packet is held and the old ones can be handed out.
 pub fn ignore_termination() {
     for signal in TERMINATION {
         ignore(signal);
