@@ -5,6 +5,7 @@
 //! the server's times is exact however late the reports come.
 
 use super::series::{Counters, Series};
+use std::collections::BTreeMap;
 use units::{Bytes, Timestamp};
 
 /// Length of one report.
@@ -59,10 +60,16 @@ impl ReportReader {
     }
 }
 
+/// Most ticks that wait for the reports of some flows: ten minutes. Beyond, the oldest are given up.
+const MAX_INCOMPLETE: usize = 6_000;
+
 /// The reports of all upload flows, put together into one series.
 #[derive(Clone, Debug)]
 pub(super) struct Reports {
+    /// Of each flow.
     newest: Vec<Option<Report>>,
+    /// Ticks that not all flows have reported yet: the number of flows that have, and their sum.
+    incomplete: BTreeMap<Timestamp, (usize, Bytes)>,
     /// On the server's clock.
     series: Series,
     /// Smallest difference seen between arrival here and the server's time: what to add to the server's clock to
@@ -72,7 +79,8 @@ pub(super) struct Reports {
 
 impl Reports {
     pub(super) fn new(flows: usize) -> Self {
-        Self { newest: vec![None; flows], series: Series::default(), offset_ns: None }
+        let (incomplete, series) = (BTreeMap::new(), Series::default());
+        Self { newest: vec![None; flows], incomplete, series, offset_ns: None }
     }
 
     /// Takes the report of one flow that arrives now. A point of the series comes into being when all flows have
@@ -85,11 +93,17 @@ impl Reports {
         self.newest[flow] = Some(report);
         let difference = i128::from(now.as_nanos()) - i128::from(report.at.as_nanos());
         self.offset_ns = Some(self.offset_ns.map_or(difference, |offset| offset.min(difference)));
-        let same_tick = |newest: &Option<Report>| newest.filter(|newest| newest.at == report.at);
-        let of_tick: Option<Vec<Report>> = self.newest.iter().map(same_tick).collect();
-        if let Some(reports) = of_tick {
-            let received = reports.iter().map(|report| report.received).sum();
-            self.series.push(report.at, Counters { received, ..Counters::default() });
+        let (flows, received) = self.incomplete.entry(report.at).or_default();
+        *flows += 1;
+        *received += report.received;
+        if *flows == self.newest.len() {
+            let counters = Counters { received: *received, ..Counters::default() };
+            self.series.push(report.at, counters);
+            // Every flow is past this tick, so that no earlier one can be completed any more.
+            self.incomplete = self.incomplete.split_off(&report.at);
+            self.incomplete.pop_first();
+        } else if self.incomplete.len() > MAX_INCOMPLETE {
+            self.incomplete.pop_first();
         }
     }
 
@@ -145,10 +159,35 @@ mod tests {
         let now = Timestamp::from_millis(900);
         reports.on_report(now, 0, report(100, 10));
         reports.on_report(now, 0, report(200, 20));
-        reports.on_report(now, 1, report(100, 1));
         assert_eq!(reports.series(), Series::default());
+        // The other flow has skipped a tick: its socket was full then.
         reports.on_report(now, 1, report(200, 2));
-        assert_eq!(reports.series().latest().received, Bytes::new(22));
+        let points: Vec<_> = reports.series().points().collect();
+        assert_eq!(points.len(), 1);
+        assert_eq!(points[0].1.received, Bytes::new(22));
+    }
+
+    #[test]
+    fn reports_that_come_in_bundles_are_all_used() {
+        let mut reports = Reports::new(3);
+        let now = Timestamp::from_millis(9_000);
+        for flow in 0..3 {
+            for tick in 1..=20 {
+                reports.on_report(now, flow, report(tick * 100, tick * 10));
+            }
+        }
+        let received: Vec<u64> = reports.series().points().map(|(_, c)| c.received.get()).collect();
+        assert_eq!(received, (1..=20).map(|tick| tick * 30).collect::<Vec<_>>());
+        assert!(reports.incomplete.is_empty());
+    }
+
+    #[test]
+    fn a_flow_that_stays_silent_costs_bounded_memory() {
+        let mut reports = Reports::new(2);
+        for tick in 1..=20_000 {
+            reports.on_report(Timestamp::from_millis(tick), 0, report(tick, tick));
+        }
+        assert_eq!(reports.incomplete.len(), MAX_INCOMPLETE);
     }
 
     #[test]

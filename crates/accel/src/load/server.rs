@@ -250,6 +250,9 @@ impl Service {
         connection.last_moved = now;
         connection.state = match role {
             Role::Sink => {
+                // A report must not wait for the acknowledgement of the one before (Nagle's algorithm): that may
+                // be held up in the very queue that the upload has filled.
+                connection.socket.set_no_delay()?;
                 self.received += first_data;
                 State::Sink { received: first_data, unsent: Vec::new() }
             }
