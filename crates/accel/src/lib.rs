@@ -1,3 +1,13 @@
 //! The instrument as a library: everything behind the `accel` program, so that tests can reach it.
 
+pub mod args;
+pub mod command;
+pub mod config;
+pub mod emulator;
+pub mod load;
 pub mod probe;
+pub mod render;
+pub mod run;
+pub mod shaper_process;
+pub mod statement;
+pub mod verdict;

@@ -1,0 +1,113 @@
+//! `accel lab`: an emulated line, measured without and with the real shaper.
+
+mod bench;
+mod document;
+mod records;
+
+use super::json_file::JsonFile;
+use super::{Exit, Failure, Report};
+use crate::args::LabArgs;
+use crate::config::LabConfig;
+use crate::emulator::{Emulator, EmulatorConfig, EmulatorError};
+use crate::render::{json, text};
+use crate::run::{Arm, Run};
+use crate::shaper_process::{ShaperError, ShaperProgram};
+use bench::Bench;
+use lab::{LinkConfig, QueueLimit};
+use platform::{clock, tcp};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use units::Rate;
+
+/// Runs the lab and hands back the table.
+///
+/// # Errors
+/// When there is no result at all; a result that could not be stored is a report with a failure in it.
+pub fn run(args: LabArgs, style: text::Style) -> Result<Report, Failure> {
+    let available = tcp::available_congestion_controls().unwrap_or_default();
+    let config = LabConfig::resolve(args, &available).map_err(|bad| Failure::new(Exit::Usage, bad))?;
+    let file = config.json.as_deref().map(JsonFile::open).transpose()?;
+    let shaper = find_shaper(&config)?;
+    let run = measure(&config, shaper.as_ref())?;
+    let text = text::render(&run, style);
+    let failure = file.and_then(|file| store(file, &run).err());
+    Ok(Report { text, failure })
+}
+
+fn store(file: JsonFile, run: &Run) -> Result<(), Failure> {
+    let document = json::render(run).map_err(|error| Failure::new(Exit::NotWritten, error))?;
+    file.write(&document)
+}
+
+fn find_shaper(config: &LabConfig) -> Result<Option<ShaperProgram>, Failure> {
+    if !config.arms.contains(&Arm::On) {
+        return Ok(None);
+    }
+    ShaperProgram::find().map(Some).map_err(shaper_failure)
+}
+
+fn measure(config: &LabConfig, shaper: Option<&ShaperProgram>) -> Result<Run, Failure> {
+    let (started, started_wall) = (clock::now(), clock::wall_now());
+    // A process can enter a user namespace only while it has one thread: the line comes before everything else.
+    let emulator = Emulator::start(&line(config)).map_err(|error| emulator_failure(&error))?;
+    let cancel = cancelled_by_signals()?;
+    let mut bench = Bench::new(config, emulator, Arc::clone(&cancel), started)?;
+    let mut phases = Vec::new();
+    let mut said = None;
+    for &arm in &config.arms {
+        match shaper.filter(|_| arm == Arm::On) {
+            None => phases.extend(bench.measure_arm(arm, None)?),
+            Some(program) => {
+                let mut process = bench.start_shaper(program)?;
+                phases.extend(bench.measure_arm(arm, Some(&mut process))?);
+                said = Some(process.stop().map_err(shaper_failure)?);
+            }
+        }
+    }
+    let warnings = bench.finish(&phases);
+    let parts =
+        document::Parts { started_wall, duration: clock::now() - started, phases, shaper: said, warnings };
+    Ok(document::assemble(config, shaper, parts))
+}
+
+fn line(config: &LabConfig) -> EmulatorConfig {
+    let direction = |rate: Rate, seed: u64| LinkConfig {
+        rate: Some(rate),
+        delay: config.rtt / 2,
+        jitter: config.jitter,
+        loss: config.loss,
+        queue: QueueLimit::Time(config.buffer),
+        seed,
+    };
+    let seed = config.seed.wrapping_mul(2);
+    EmulatorConfig { up: direction(config.up, seed), down: direction(config.down, seed.wrapping_add(1)) }
+}
+
+/// A flag that Ctrl-C, SIGTERM and SIGHUP set.
+fn cancelled_by_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&cancel);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot watch for Ctrl-C: {error}")))?;
+    Ok(cancel)
+}
+
+fn emulator_failure(error: &EmulatorError) -> Failure {
+    let message = error.to_string();
+    // A refusal brings its own advice, after this mark.
+    match message.split_once("\nhelp: ") {
+        Some((what, help)) => Failure::new(Exit::Forbidden, what).help(help),
+        None => Failure::new(Exit::Forbidden, message),
+    }
+}
+
+fn shaper_failure(error: ShaperError) -> Failure {
+    let failure = Failure::new(Exit::Shaper, &error);
+    match error {
+        ShaperError::Interrupted => Failure::interrupted(),
+        ShaperError::Missing(_) => failure.help(
+            "build both programs with `cargo build --release`, or measure the unshaped line alone with --shaper off",
+        ),
+        _ => failure.help("the unshaped line alone can be measured with --shaper off"),
+    }
+}
