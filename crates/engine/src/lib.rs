@@ -31,6 +31,7 @@ mod histogram;
 mod pacer;
 mod packet;
 mod queue_list;
+pub mod rtt;
 mod shaper;
 mod stats;
 mod store;

@@ -93,7 +93,7 @@ pub fn summarize_sized(bytes: &[u8], packet_bytes: u32) -> Result<Summary, WireE
     Ok(describe(&parse_ip(bytes)?, packet_bytes))
 }
 
-fn parse_ip(bytes: &[u8]) -> Result<IpHeader<'_>, WireError> {
+pub(crate) fn parse_ip(bytes: &[u8]) -> Result<IpHeader<'_>, WireError> {
     match bytes.first().map(|byte| byte >> 4) {
         Some(4) => ipv4::parse(bytes),
         Some(6) => ipv6::parse(bytes),

@@ -1,0 +1,132 @@
+//! One direction of a connection: what was sent and is not acknowledged yet.
+
+use super::sequence::{are_near, is_at_most, is_before};
+use std::collections::VecDeque;
+use std::time::Duration;
+use units::Timestamp;
+use wire::SackBlocks;
+
+/// A segment under way.
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    start: u32,
+    /// One behind its last byte.
+    end: u32,
+    sent: Timestamp,
+}
+
+/// What one side has sent.
+#[derive(Debug, Default)]
+pub(super) struct Sender {
+    /// Sequence number of its SYN; `None` when that was not seen.
+    pub initial: Option<u32>,
+    /// One behind the highest byte sent.
+    next: Option<u32>,
+    /// The highest acknowledgement of it.
+    acknowledged: Option<u32>,
+    /// By sequence number; never overlapping, all below `next`.
+    outstanding: VecDeque<Outstanding>,
+}
+
+impl Sender {
+    /// Notes that `length` bytes (SYN and FIN count as one each) from `start` on were sent; at most `room` segments
+    /// are timed at once. Gives whether this is a retransmission.
+    pub fn on_sent(&mut self, now: Timestamp, start: u32, length: u32, room: usize) -> bool {
+        let end = start.wrapping_add(length);
+        let next = match self.next {
+            Some(next) if are_near(next, start) => next,
+            Some(_) => {
+                *self = Self::default(); // another stream on the same ports, its SYN unseen
+                start
+            }
+            None => start,
+        };
+        if length == 0 {
+            self.next.get_or_insert(start);
+            return false;
+        }
+        let is_new = is_at_most(next, start);
+        if is_new && self.outstanding.len() < room {
+            self.outstanding.push_back(Outstanding { start, end, sent: now });
+        }
+        if !is_new {
+            self.withdraw_from(start);
+        }
+        self.next = Some(if is_before(next, end) { end } else { next });
+        !is_new
+    }
+
+    /// Forgets the segments that end behind `start`.
+    fn withdraw_from(&mut self, start: u32) {
+        while self.outstanding.pop_back_if(|segment| is_before(start, segment.end)).is_some() {}
+    }
+
+    /// Takes an acknowledgement from the other side; gives the round trip of the newest segment that it is the first
+    /// to cover.
+    pub fn on_acknowledgement(&mut self, now: Timestamp, ack: u32, sacks: &SackBlocks) -> Option<Duration> {
+        let Some(next) = self.next.filter(|&next| are_near(next, ack) && is_at_most(ack, next)) else {
+            self.on_unseen(ack);
+            return None;
+        };
+        let advances = self.acknowledged.is_none_or(|highest| is_before(highest, ack));
+        let mut newest = None;
+        if advances {
+            self.acknowledged = Some(ack);
+            while let Some(covered) = self.outstanding.pop_front_if(|segment| is_at_most(segment.end, ack)) {
+                newest = Some(covered.sent);
+            }
+        }
+        let selective = self.take_selective(ack, next, sacks);
+        self.release_memory();
+        newest.max(selective).filter(|&sent| sent <= now).map(|sent| now - sent)
+    }
+
+    /// Bytes were acknowledged that were not seen: whatever is known of this direction is out of date.
+    fn on_unseen(&mut self, ack: u32) {
+        self.outstanding.clear();
+        self.next = Some(ack);
+        self.acknowledged = Some(ack);
+    }
+
+    /// Takes out the segments within the blocks; gives when the newest of the first block was sent: that block
+    /// contains the segment which triggered the acknowledgement, or is a report of a duplicate below `ack`.
+    fn take_selective(&mut self, ack: u32, next: u32, sacks: &SackBlocks) -> Option<Timestamp> {
+        let mut newest = None;
+        for (index, &(left, right)) in sacks.as_slice().iter().enumerate() {
+            let is_plausible = is_at_most(ack, left) && is_before(left, right) && is_at_most(right, next);
+            if !is_plausible || self.outstanding.is_empty() {
+                continue;
+            }
+            self.outstanding.retain(|segment| {
+                let inside = is_at_most(left, segment.start) && is_at_most(segment.end, right);
+                if inside && index == 0 {
+                    newest = newest.max(Some(segment.sent));
+                }
+                !inside
+            });
+        }
+        newest
+    }
+
+    /// Gives back what a burst has grown, so that memory follows the segments that are under way.
+    fn release_memory(&mut self) {
+        const KEPT: usize = 64;
+        if self.outstanding.is_empty() && self.outstanding.capacity() > KEPT {
+            self.outstanding = VecDeque::new();
+        }
+    }
+
+    /// The highest acknowledgement seen.
+    pub fn acknowledged(&self) -> Option<u32> {
+        self.acknowledged
+    }
+
+    /// Segments under way.
+    pub fn len(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.outstanding.capacity() * size_of::<Outstanding>()
+    }
+}
