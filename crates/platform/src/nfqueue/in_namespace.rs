@@ -30,7 +30,7 @@ fn pair() -> Pair {
         VethEnd { namespace: &client, name: "up0", mac: [2, 0, 0, 0, 0, 1] },
         VethEnd { namespace: &server, name: "down0", mac: [2, 0, 0, 0, 0, 2] },
     ];
-    Links::open().unwrap().create_veth(ends, 1500).unwrap();
+    client.run(|| Links::open().unwrap().create_veth(ends, 1500).unwrap());
     for (namespace, name, addresses) in
         [(&client, "up0", ["198.18.0.1", "fd00::1"]), (&server, "down0", SERVER)]
     {

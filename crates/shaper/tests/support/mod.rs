@@ -33,7 +33,7 @@ impl World {
             VethEnd { namespace: &client, name: "up0", mac: [2, 0, 0, 0, 0, 1] },
             VethEnd { namespace: &server, name: "down0", mac: [2, 0, 0, 0, 0, 2] },
         ];
-        Links::open().unwrap().create_veth(ends, 1500).unwrap();
+        client.run(|| Links::open().unwrap().create_veth(ends, 1500).unwrap());
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         client.run(|| {
             let mut links = Links::open().unwrap();
