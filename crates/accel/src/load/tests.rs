@@ -5,7 +5,6 @@ use super::report::ReportReader;
 use super::*;
 use crate::probe::Window;
 use platform::clock;
-use platform::tcp::TcpSocket;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use units::{Bytes, Rate, Timestamp};
@@ -170,14 +169,4 @@ fn two_servers_cannot_share_a_port() {
     let first = server("127.0.0.1:0");
     let message = Server::start(first.address()).unwrap_err().to_string();
     assert!(message.contains(&first.address().to_string()), "{message}");
-}
-
-#[test]
-fn flows_use_the_congestion_control_asked_for() {
-    let listener = TcpSocket::listen("127.0.0.1:0".parse().unwrap(), 4).unwrap();
-    let server = listener.local_address().unwrap();
-    let name = available_congestion_controls().unwrap().remove(0);
-    let plan = LoadPlan { server, up_flows: 1, down_flows: 0, congestion: name.clone() };
-    let socket = client::open_socket(&plan).unwrap();
-    assert_eq!(socket.congestion().unwrap(), name);
 }
