@@ -15,6 +15,8 @@
 //! * a segment that starts below what was sent before: a retransmission, a keep-alive, or one out of order;
 //! * every segment still unacknowledged behind the start of a retransmission: its cumulative acknowledgement waits
 //!   for the hole to be filled;
+//! * a cumulative acknowledgement that covers a retransmission, also for what it covers besides: an earlier
+//!   acknowledgement of that may have been lost;
 //! * an acknowledgement of bytes that were never seen, and one that is stamped before its segment.
 //!
 //! Memory is bounded by [`RttConfig`], whatever arrives.

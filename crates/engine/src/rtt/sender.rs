@@ -24,6 +24,8 @@ pub(super) struct Sender {
     next: Option<u32>,
     /// The highest acknowledgement of it.
     acknowledged: Option<u32>,
+    /// Start of the lowest and end of the highest retransmission that is not acknowledged yet.
+    repeated: Option<(u32, u32)>,
     /// By sequence number; never overlapping, all below `next`.
     outstanding: VecDeque<Outstanding>,
 }
@@ -50,14 +52,19 @@ impl Sender {
             self.outstanding.push_back(Outstanding { start, end, sent: now });
         }
         if !is_new {
-            self.withdraw_from(start);
+            self.on_repeated(start, end);
         }
         self.next = Some(if is_before(next, end) { end } else { next });
         !is_new
     }
 
-    /// Forgets the segments that end behind `start`.
-    fn withdraw_from(&mut self, start: u32) {
+    /// Forgets the segments that end behind `start`, whose acknowledgement may wait for this retransmission.
+    fn on_repeated(&mut self, start: u32, end: u32) {
+        if self.acknowledged.is_none_or(|highest| is_before(highest, end)) {
+            let (low, high) = self.repeated.unwrap_or((start, end));
+            let low = if is_before(start, low) { start } else { low };
+            self.repeated = Some((low, if is_before(high, end) { end } else { high }));
+        }
         while self.outstanding.pop_back_if(|segment| is_before(start, segment.end)).is_some() {}
     }
 
@@ -75,17 +82,28 @@ impl Sender {
             while let Some(covered) = self.outstanding.pop_front_if(|segment| is_at_most(segment.end, ack)) {
                 newest = Some(covered.sent);
             }
+            if self.covers_repeated(ack) {
+                newest = None;
+            }
         }
         let selective = self.take_selective(ack, next, sacks);
         self.release_memory();
         newest.max(selective).filter(|&sent| sent <= now).map(|sent| now - sent)
     }
 
+    /// Whether an acknowledgement may be the answer to a retransmission rather than to what it covers besides, when
+    /// an earlier acknowledgement was lost.
+    fn covers_repeated(&mut self, ack: u32) -> bool {
+        let Some((low, high)) = self.repeated else { return false };
+        if is_at_most(high, ack) {
+            self.repeated = None;
+        }
+        is_before(low, ack)
+    }
+
     /// Bytes were acknowledged that were not seen: whatever is known of this direction is out of date.
     fn on_unseen(&mut self, ack: u32) {
-        self.outstanding.clear();
-        self.next = Some(ack);
-        self.acknowledged = Some(ack);
+        *self = Self { initial: self.initial, next: Some(ack), acknowledged: Some(ack), ..Self::default() };
     }
 
     /// Takes out the segments within the blocks; gives when the newest of the first block was sent: that block
