@@ -13,12 +13,14 @@
 //! What no interval here covers: slow drift inside the run and events rarer than the run. A result describes
 //! the conditions seen in this run. A lost probe is a value of `f64::INFINITY`: later than every answer.
 
+mod classify;
 mod distribution;
 mod effective;
 mod loss;
 mod percentile;
 mod rank;
 
+pub use classify::{Backoff, Basis, Classification, Gap, Probe, TailLabel, classify};
 pub use loss::{Loss, LossGrade, loss};
 pub use percentile::{Grade, MIN_SAMPLES, NotANumber, Percentile, Series, needed_n_eff};
 
