@@ -36,8 +36,10 @@ pub(crate) struct FlowQueue {
     /// Wire bytes that the queue may still send in this turn.
     pub deficit: i64,
     pub place: Place,
-    /// The queue behind this one on its list.
-    pub next: u32,
+    /// It is in the express lane.
+    pub express: bool,
+    /// The queue behind this one on each kind of list ([`crate::queue_list::Link`]).
+    pub behind: [u32; 2],
     pub codel: Codel,
 }
 
@@ -50,7 +52,8 @@ impl FlowQueue {
             guests: 0,
             deficit: 0,
             place: Place::Idle,
-            next: NONE,
+            express: false,
+            behind: [NONE; 2],
             codel: Codel::default(),
         }
     }

@@ -5,7 +5,8 @@
 //!                           |
 //!   NEW list (sparse flows) o-o          DRR++ picks a queue, CoDel judges its head packet,
 //!   OLD list (bulk flows)   o-o-o-o      the pacer says when
-//!                           |
+//!   express lane            o            small packets that found their queue empty: out of turn, a little ahead
+//!                           |            of the pacer's time, paid from the same deficit and the same pacer
 //! poll(now) -> Send{handle, mark} | Drop{handle, reason} | WaitUntil(t) | Idle
 //! ```
 //!
@@ -18,7 +19,7 @@
 //! * Order: the packets of one flow leave in the order in which they came.
 //! * Rate: over any window of length t the wire bytes sent are at most `rate * t` plus one burst, which is twice
 //!   the credit, the largest packet (at least one MTU) and one small packet ([`EXPRESS_BYTES`]).
-//! * No starvation: every queue is served within one round of all listed queues.
+//! * No starvation: every listed queue gets its quantum once a round; whoever polls as asked gets every packet back.
 //! * The steady state allocates nothing; the same calls give the same answers.
 //!
 //! Where RFC 8289/8290 leave room or this engine differs from them, the module that does so says why.

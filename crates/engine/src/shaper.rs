@@ -86,10 +86,10 @@ impl<H> Shaper<H> {
         self.stats.enqueued.add(packet.bytes);
         let shared = self.queue.push(now, packet, wire_bytes, self.limits.quantum);
         self.stats.shared += u64::from(shared);
+        self.shed_overflow();
         let held = self.queue.backlog();
         self.stats.peak_packets = self.stats.peak_packets.max(held.packets);
         self.stats.peak_bytes = self.stats.peak_bytes.max(held.bytes);
-        self.shed_overflow();
     }
 
     /// What to do now. To be called until it answers `WaitUntil` or `Idle`.
@@ -103,16 +103,12 @@ impl<H> Shaper<H> {
             self.queue.clear_lists();
             return Poll::Idle;
         }
-        let express = !self.pacer.is_ready(now);
-        let index = if !express {
-            self.queue.select(self.limits.quantum)
-        } else if self.pacer.has_express_room(now) {
-            self.queue.select_express()
-        } else {
-            None
-        };
+        let ready = self.pacer.is_ready(now);
+        let express =
+            if ready || self.pacer.has_express_room(now) { self.queue.select_express() } else { None };
+        let index = if ready { express.or_else(|| self.queue.select(self.limits.quantum)) } else { express };
         match index {
-            Some(index) => self.serve(now, index, express),
+            Some(index) => self.serve(now, index, !ready),
             None => Poll::WaitUntil(self.pacer.wake_up(now)),
         }
     }
@@ -164,9 +160,9 @@ impl<H> Shaper<H> {
         }
     }
 
-    /// Lets CoDel judge the head of queue `index` and sends or drops it.
+    /// Lets CoDel judge the head of queue `index` and sends or drops it; `ahead` of the pacer's time or not.
     #[inline]
-    fn serve(&mut self, now: Timestamp, index: u32, express: bool) -> Poll<H> {
+    fn serve(&mut self, now: Timestamp, index: u32, ahead: bool) -> Poll<H> {
         let Some(held) = self.queue.take(index) else {
             debug_assert!(false, "select gives queues with packets");
             return Poll::Idle;
@@ -180,7 +176,7 @@ impl<H> Shaper<H> {
             return Poll::Drop { handle: held.packet.handle, reason: DropReason::Aqm };
         }
         queue.deficit -= i64::from(held.wire_bytes);
-        self.pay(now, &held, express);
+        self.pay(now, &held, ahead);
         self.stats.sojourn.record_nanos(sojourn_ns);
         let mark = verdict == Verdict::Mark;
         self.stats.marked += u64::from(mark);
@@ -189,13 +185,13 @@ impl<H> Shaper<H> {
 
     /// Charges a sent packet to the pacer and counts it.
     #[inline]
-    fn pay(&mut self, now: Timestamp, held: &Held<H>, express: bool) {
-        if express {
+    fn pay(&mut self, now: Timestamp, held: &Held<H>, ahead: bool) {
+        if ahead {
             self.pacer.charge_express(now, held.wire_bytes);
         } else {
             self.pacer.charge(now, held.wire_bytes);
         }
-        self.stats.express += u64::from(express);
+        self.stats.express += u64::from(ahead);
         self.stats.sent.add(held.packet.bytes);
         self.stats.sent_wire_bytes += Bytes::from(held.wire_bytes);
     }

@@ -1,0 +1,220 @@
+//! What holds for any sequence of calls.
+
+use engine::{DropReason, EXPRESS_BYTES, MTU_BYTES, Packet, Poll, Shaper, ShaperConfig};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use units::{Rate, Timestamp};
+use wire::Ecn;
+
+#[derive(Clone, Debug)]
+enum Call {
+    Push {
+        flow: u64,
+        bytes: u32,
+        segments: u16,
+        ecn: Ecn,
+    },
+    Pass(Duration),
+    /// Sleeps as long as the shaper asked for, and then some.
+    Sleep(Duration),
+    SetRate(Rate),
+}
+
+fn call(rates: bool) -> impl Strategy<Value = Call> {
+    let ecn = prop::sample::select(vec![Ecn::NotEct, Ecn::Ect0]);
+    // 20 flows of one set of eight queues: some are guests of others.
+    let flow = (0..20_u64).prop_map(|n| n << 32 | n << 10 | 5);
+    let size = prop_oneof![
+        4 => Just((60, 1)), 4 => Just((1_500, 1)), 2 => (1..2_000_u32, Just(1_u16)),
+        1 => (2..=44_u16).prop_map(|segments| (u32::from(segments) * 1_448 + 52, segments)),
+    ];
+    let push = (flow, size, ecn).prop_map(|(flow, (bytes, segments), ecn)| Call::Push {
+        flow,
+        bytes,
+        segments,
+        ecn,
+    });
+    let pass = (0..3_000_u64).prop_map(|us| Call::Pass(Duration::from_micros(us)));
+    let sleep = (0..400_u64).prop_map(|us| Call::Sleep(Duration::from_micros(us)));
+    let rate = (1..100_u64).prop_map(|mbit| Call::SetRate(Rate::mbit_per_s(mbit)));
+    prop_oneof![12 => push, 3 => pass, 4 => sleep, u32::from(rates) => rate]
+}
+
+fn config() -> impl Strategy<Value = ShaperConfig> {
+    let rate = prop_oneof![Just(1_u64), Just(20), Just(350), Just(1_000)];
+    (rate, -14..50_i32, 0..300_u64, 5..200_u32).prop_map(|(mbit, overhead, credit_us, limit_packets)| {
+        ShaperConfig {
+            overhead,
+            credit: Duration::from_micros(credit_us),
+            limit_packets,
+            // Short, so that CoDel has its say within a short test.
+            target: Duration::from_micros(500),
+            interval: Duration::from_millis(2),
+            ..ShaperConfig::new(Rate::mbit_per_s(mbit))
+        }
+    })
+}
+
+/// A packet in flight, as the test knows it.
+type Handle = (u64, u64);
+
+/// A shaper, and beside it what must come back from it.
+struct World {
+    shaper: Shaper<Handle>,
+    now: Timestamp,
+    wake_up: Timestamp,
+    serial: u64,
+    /// Serial numbers of each flow's held packets, in order.
+    held: BTreeMap<u64, VecDeque<u64>>,
+    /// Time and wire bytes of each packet sent.
+    sent: Vec<(Timestamp, u64)>,
+    wire_bytes: BTreeMap<u64, u64>,
+    overhead: i32,
+}
+
+impl World {
+    fn new(config: ShaperConfig) -> Self {
+        Self {
+            shaper: Shaper::new(config),
+            now: Timestamp::from_millis(1_000),
+            wake_up: Timestamp::ZERO,
+            serial: 0,
+            held: BTreeMap::new(),
+            sent: Vec::new(),
+            wire_bytes: BTreeMap::new(),
+            overhead: config.overhead,
+        }
+    }
+
+    fn make(&mut self, call: &Call) {
+        match *call {
+            Call::Push { flow, bytes, segments, ecn } => {
+                self.serial += 1;
+                self.held.entry(flow).or_default().push_back(self.serial);
+                let handle = (flow, self.serial);
+                let wire = i64::from(bytes)
+                    + (i64::from(segments) - 1) * 52
+                    + i64::from(segments) * i64::from(self.overhead);
+                self.wire_bytes.insert(self.serial, wire.max(1) as u64);
+                self.shaper.push(self.now, Packet { handle, flow, bytes, segments, header_bytes: 52, ecn });
+            }
+            Call::Pass(span) => self.now += span,
+            Call::Sleep(late) => self.now = self.now.max(self.wake_up) + late,
+            Call::SetRate(rate) => self.shaper.set_rate(self.now, rate),
+        }
+        self.poll();
+    }
+
+    fn poll(&mut self) {
+        self.wake_up = Timestamp::ZERO;
+        for _ in 0..1_000_000 {
+            match self.shaper.poll(self.now) {
+                Poll::Send { handle, .. } => {
+                    let wire_bytes = self.wire_bytes[&handle.1];
+                    self.sent.push((self.now, wire_bytes));
+                    self.hand_back(handle);
+                }
+                Poll::Drop { handle, reason: DropReason::Aqm | DropReason::Overflow } => {
+                    self.hand_back(handle)
+                }
+                Poll::WaitUntil(at) => {
+                    assert!(at >= self.now, "a wake-up in the past");
+                    assert!(self.shaper.backlog().packets > 0);
+                    self.wake_up = at;
+                    return;
+                }
+                Poll::Idle => {
+                    assert_eq!(self.shaper.backlog().packets, 0);
+                    return;
+                }
+            }
+        }
+        panic!("the shaper never comes to rest");
+    }
+
+    /// Each packet comes back once, behind the earlier ones of its flow.
+    fn hand_back(&mut self, (flow, serial): Handle) {
+        assert_eq!(self.held.get_mut(&flow).and_then(VecDeque::pop_front), Some(serial), "flow {flow}");
+    }
+
+    fn held(&self) -> u64 {
+        self.held.values().map(|queue| queue.len() as u64).sum()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn every_packet_comes_back_once_and_in_its_flows_order(
+        config in config(), calls in prop::collection::vec(call(true), 1..200),
+    ) {
+        let mut world = World::new(config);
+        for call in &calls {
+            world.make(call);
+            prop_assert_eq!(world.shaper.stats().held(), world.held());
+            prop_assert_eq!(u64::from(world.shaper.backlog().packets), world.held());
+            prop_assert!(world.shaper.backlog().packets <= config.limit_packets);
+        }
+        let drained: Vec<Handle> = world.shaper.drain().collect();
+        drained.into_iter().for_each(|handle| world.hand_back(handle));
+        prop_assert_eq!(world.held(), 0);
+        prop_assert_eq!(world.shaper.stats().held(), 0);
+        prop_assert_eq!(world.shaper.poll(world.now), Poll::Idle);
+    }
+
+    #[test]
+    fn no_window_carries_more_than_the_rate_and_one_burst(
+        config in config(), calls in prop::collection::vec(call(false), 1..200),
+    ) {
+        let mut world = World::new(config);
+        calls.iter().for_each(|call| world.make(call));
+        let largest = world.sent.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0).max(MTU_BYTES.into());
+        let credit_bits = config.rate.as_bits_per_s() as f64 * config.credit.as_secs_f64();
+        let burst_bits = 2.0 * credit_bits + 8.0 * (largest as f64 + f64::from(EXPRESS_BYTES));
+        // A leaky bucket holds the excess of the worst window that ends now.
+        let (mut excess_bits, mut last) = (0.0_f64, Timestamp::ZERO);
+        for &(at, bytes) in &world.sent {
+            let drained = config.rate.as_bits_per_s() as f64 * (at - last).as_secs_f64();
+            excess_bits = (excess_bits - drained).max(0.0) + bytes as f64 * 8.0;
+            last = at;
+            prop_assert!(excess_bits <= burst_bits + 1.0, "{} of {} bits", excess_bits, burst_bits);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn the_same_calls_give_the_same_answers(
+        config in config(), calls in prop::collection::vec(call(true), 1..100),
+    ) {
+        let (mut one, mut other) = (World::new(config), World::new(config));
+        for call in &calls {
+            one.make(call);
+            other.make(call);
+        }
+        prop_assert_eq!(&one.sent, &other.sent);
+        prop_assert_eq!(one.shaper.stats(), other.shaper.stats());
+    }
+
+    #[test]
+    fn whoever_sleeps_as_asked_gets_everything_out_without_starvation(
+        config in config(), calls in prop::collection::vec(call(true), 1..100),
+    ) {
+        let mut world = World::new(config);
+        calls.iter().for_each(|call| world.make(call));
+        // At 1 Mbit/s or more, 200 packets of at most 70 KB with overhead are out within 112 s.
+        let start = world.now;
+        for _ in 0..1_000_000 {
+            if world.held() == 0 {
+                break;
+            }
+            world.make(&Call::Sleep(Duration::ZERO));
+        }
+        prop_assert_eq!(world.held(), 0);
+        prop_assert!(world.now - start < Duration::from_secs(112));
+    }
+}

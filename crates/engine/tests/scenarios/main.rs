@@ -1,0 +1,7 @@
+//! Whole stories in virtual time: sources, the shaper, and what becomes of each packet.
+
+mod abuse;
+mod golden;
+mod pacing;
+mod simulation;
+mod sparse_and_bulk;
