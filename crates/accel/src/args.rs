@@ -52,29 +52,29 @@ pub enum Command {
     Man,
 }
 
-/// `accel lab`.
+/// `accel lab`. Values may start with a hyphen, so that `--jitter -1ms` is refused for what it is.
 #[derive(Clone, Debug, Args)]
 pub struct LabArgs {
     /// Rate of the line towards the server
-    #[arg(long, value_name = "RATE", default_value = "20mbit")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, default_value = "20mbit")]
     pub up: Rate,
     /// Rate of the line towards the client
-    #[arg(long, value_name = "RATE", default_value = "100mbit")]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, default_value = "100mbit")]
     pub down: Rate,
     /// Two-way delay of the empty line
-    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "20ms", value_parser = parse_span)]
     pub rtt: Duration,
     /// Size of the FIFO in each direction, as time at the line's rate
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "500ms", value_parser = parse_span)]
     pub buffer: Duration,
     /// Random loss in each direction
-    #[arg(long, value_name = "PERCENT", default_value = "0%")]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value = "0%")]
     pub loss: Ratio,
     /// Random extra delay in each direction, up to this
-    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "0ms", value_parser = parse_span)]
     pub jitter: Duration,
     /// Bulk flows per loaded direction, 1 to 256
-    #[arg(long, value_name = "N", default_value = "4")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value = "4")]
     pub flows: u32,
     /// Congestion control of the bulk flows at both ends
     #[arg(long, value_name = "NAME", default_value = "cubic")]
@@ -83,7 +83,7 @@ pub struct LabArgs {
     #[arg(long, value_enum, default_value = "both")]
     pub shaper: ShaperArms,
     /// Rate of the shaper as a share of --up
-    #[arg(long, value_name = "PERCENT", default_value = "95%")]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value = "95%")]
     pub shaper_rate: Ratio,
     /// Seed of the line's loss and jitter and of the probe schedule
     #[arg(long, value_name = "N", default_value = "1")]

@@ -81,7 +81,7 @@ mod tests {
     fn samples() -> SampleColumns {
         let ms = |i: usize| 20.0 + (i * 37 % 100) as f64 / 100.0;
         let mut samples = SampleColumns {
-            t_ms: (0..100).map(|i| i as f64 * 10.0).collect(),
+            t_ms: (0..100).map(|i| f64::from(i) * 10.0).collect(),
             kernel_ms: (0..100).map(|i| Some(ms(i))).collect(),
             user_ms: (0..100).map(|i| Some(ms(i) + 0.25)).collect(),
             retransmits: vec![0; 100],

@@ -43,7 +43,7 @@ fn find_shaper(config: &LabConfig) -> Result<Option<ShaperProgram>, Failure> {
     if !config.arms.contains(&Arm::On) {
         return Ok(None);
     }
-    ShaperProgram::find().map(Some).map_err(shaper_failure)
+    ShaperProgram::find().map(Some).map_err(|error| shaper_failure(&error))
 }
 
 fn measure(config: &LabConfig, shaper: Option<&ShaperProgram>) -> Result<Run, Failure> {
@@ -60,7 +60,7 @@ fn measure(config: &LabConfig, shaper: Option<&ShaperProgram>) -> Result<Run, Fa
             Some(program) => {
                 let mut process = bench.start_shaper(program)?;
                 phases.extend(bench.measure_arm(arm, Some(&mut process))?);
-                said = Some(process.stop().map_err(shaper_failure)?);
+                said = Some(process.stop().map_err(|error| shaper_failure(&error))?);
             }
         }
     }
@@ -101,8 +101,8 @@ fn emulator_failure(error: &EmulatorError) -> Failure {
     }
 }
 
-fn shaper_failure(error: ShaperError) -> Failure {
-    let failure = Failure::new(Exit::Shaper, &error);
+fn shaper_failure(error: &ShaperError) -> Failure {
+    let failure = Failure::new(Exit::Shaper, error);
     match error {
         ShaperError::Interrupted => Failure::interrupted(),
         ShaperError::Missing(_) => failure.help(

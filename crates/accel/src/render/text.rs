@@ -86,11 +86,14 @@ fn cost(run: &Run, verdict: &Verdict) -> String {
     let cost = &verdict.cost;
     let idle = cost.idle_added_ms.map_or("not measured".to_owned(), |ms| format!("{ms:+.2} ms"));
     format!(
-        "Cost: upload goodput {} ({}), download goodput {} ({}), idle p50 {idle} ({}).",
+        "Cost, shaper off to on: upload {} ({}); download {} ({}); bidirectional, up {} and down {}; idle p50 {idle} \
+         ({}).",
         goodput(Phase::Upload, |p| p.up_mbps),
         change(cost.up_goodput_lost_pct),
         goodput(Phase::Download, |p| p.down_mbps),
         change(cost.down_goodput_lost_pct),
+        goodput(Phase::Bidirectional, |p| p.up_mbps),
+        goodput(Phase::Bidirectional, |p| p.down_mbps),
         idle_words(cost.idle_outcome),
     )
 }

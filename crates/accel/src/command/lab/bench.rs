@@ -1,11 +1,11 @@
 //! The running line with everything on it: measures one phase after the other.
 
-use super::records::{direction_totals, instrument_record, line_record, sample_columns};
+use super::records::{direction_totals, instrument_record, line_record, sample_columns, under_way};
 use super::shaper_failure;
 use crate::command::progress::Progress;
 use crate::command::{Exit, Failure};
 use crate::config::LabConfig;
-use crate::emulator::Emulator;
+use crate::emulator::{Emulator, PUBLISH_PERIOD};
 use crate::load::{Client, ClientRecord, LoadPlan, Server};
 use crate::probe::{self, ProbePlan, ProbeResult, Target, Window};
 use crate::run::{Arm, Phase, PhaseRecord};
@@ -61,7 +61,7 @@ impl<'run> Bench<'run> {
         self.progress.step(clock::now(), Arm::On, "starting");
         program
             .start(self.emulator.client(), Emulator::CLIENT_INTERFACE, self.config.shaper_rate, &self.cancel)
-            .map_err(shaper_failure)
+            .map_err(|error| shaper_failure(&error))
     }
 
     /// Measures all phases of one arm; the shaper, if there is one, must live through them.
@@ -75,10 +75,10 @@ impl<'run> Bench<'run> {
             self.progress.phase(clock::now(), arm, phase);
             records.push(self.measure_phase(arm, phase)?);
             if let Some(shaper) = shaper.as_deref_mut() {
-                shaper.check().map_err(shaper_failure)?;
+                shaper.check().map_err(|error| shaper_failure(&error))?;
             }
             if phase != Phase::Idle {
-                self.wait_until(clock::now() + self.config.times.drain)?;
+                self.drain()?;
             }
         }
         Ok(records)
@@ -200,10 +200,22 @@ impl<'run> Bench<'run> {
         }
     }
 
-    fn wait_until(&self, deadline: Timestamp) -> Result<(), Failure> {
-        while clock::now() < deadline {
+    /// Waits until the line is empty: what a stopped load left in the queues must not meet the next phase's probes.
+    fn drain(&self) -> Result<(), Failure> {
+        let latest = clock::now() + self.config.times.drain;
+        // A host may still answer what has just arrived: nothing under way for a whole round trip, then it is over.
+        let quiet_for = self.config.rtt + self.config.jitter + PUBLISH_PERIOD;
+        let mut quiet_since = None;
+        while clock::now() < latest {
             self.look_around()?;
-            clock::sleep_until(deadline.min(clock::now() + STEP));
+            let now = clock::now();
+            let since =
+                if under_way(&self.emulator.counters()) > 0 { now } else { quiet_since.unwrap_or(now) };
+            quiet_since = Some(since);
+            if now - since > quiet_for {
+                break;
+            }
+            clock::sleep_until(latest.min(now + PUBLISH_PERIOD));
         }
         Ok(())
     }
@@ -226,6 +238,14 @@ impl<'run> Bench<'run> {
                 "the emulator itself lost {} packets: the machine was too busy",
                 totals.emulation_drops
             ));
+        }
+        let lost_under_load = phases.iter().any(|p| p.phase == Phase::Bidirectional && p.probe_loss.lost > 0);
+        if self.config.queues_exceed_syn_timeout() && lost_under_load {
+            warnings.push(
+                "two full queues and the base RTT exceed 1 s, after which a SYN is sent again: probes that the \
+                 bidirectional phase counts as lost may only have waited that long"
+                    .to_owned(),
+            );
         }
         let failed: u64 = phases.iter().map(|p| p.instrument.failed).sum();
         if failed > 0 {

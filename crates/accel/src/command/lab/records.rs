@@ -4,6 +4,7 @@ use crate::emulator::{DirectionCounters, EmulatorCounters, Lateness};
 use crate::probe::{self, Outcome, ProbeResult, Window};
 use crate::run::{DirectionRecord, InstrumentRecord, LineRecord, PhaseRecord, SampleColumns, Spread};
 use crate::statement::round;
+use lab::LinkStats;
 use std::time::Duration;
 use units::as_ms;
 
@@ -54,6 +55,12 @@ pub(super) fn line_record(before: &EmulatorCounters, after: &EmulatorCounters) -
             max: up.max.max(down.max),
         },
     }
+}
+
+/// Packets that the line has taken in and neither delivered nor dropped.
+pub(super) fn under_way(counters: &EmulatorCounters) -> u64 {
+    let of = |link: &LinkStats| link.pushed.saturating_sub(link.delivered + link.queue_drops + link.losses);
+    of(&counters.up.link) + of(&counters.down.link)
 }
 
 /// Both directions of all phases, added up.

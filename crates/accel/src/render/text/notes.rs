@@ -47,7 +47,9 @@ pub(super) fn notes(run: &Run) -> Vec<String> {
         );
     }
     if run.settings.quick {
-        notes.push("no p99: a quick run is too short for it".to_owned());
+        notes.push(
+            "quick: too short for a p99, and the unshaped queues are still growing when it ends".to_owned(),
+        );
     }
     notes
 }
