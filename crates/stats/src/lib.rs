@@ -14,6 +14,7 @@
 //! the conditions seen in this run. A lost probe is a value of `f64::INFINITY`: later than every answer.
 
 mod classify;
+pub mod compare;
 mod distribution;
 mod effective;
 mod loss;

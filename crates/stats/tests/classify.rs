@@ -76,7 +76,9 @@ fn probe(i: u32, rtt_ms: Option<f64>, retransmits: Option<u8>) -> Probe {
 
 /// Round trips of 20 ms and a little that no two neighbours share.
 fn quiet(i: u32) -> f64 {
-    20.0 + f64::from(i * 37 % 101) / 100.0
+    let mixed = i.wrapping_mul(0x9E37_79B1);
+    let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA77);
+    20.0 + f64::from(mixed >> 13) / f64::from(1 << 19)
 }
 
 #[test]
