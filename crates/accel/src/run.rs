@@ -1,7 +1,7 @@
 //! The run document: everything a run saw and concluded, as one JSON object.
 //!
 //! Every key carries its unit. Nothing in it is NaN or infinite: a missing number is `null`. A limit of `null` is
-//! not bounded by the data. The statements ([`Latency`], [`LossRecord`], [`Verdict`](crate::verdict::Verdict)) can
+//! not bounded by the data. The statements ([`Latency`], [`LossRecord`], [`Verdict`]) can
 //! be derived again from the samples in the same document.
 
 use crate::verdict::Verdict;

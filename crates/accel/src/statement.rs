@@ -63,6 +63,16 @@ pub fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
+/// Milliseconds in four or five digits: two decimals below 100 ms, one below 1000 ms.
+pub fn ms_text(value: f64) -> String {
+    let decimals = match value {
+        ..100.0 => 2,
+        ..1000.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
 fn record(percentile: &Percentile) -> PercentileRecord {
     PercentileRecord {
         value: percentile.value.map(round),

@@ -5,7 +5,7 @@
 //! where the 95 % intervals do not overlap and where it is larger than the instrument's own floor.
 
 use crate::run::{Arm, Latency, PercentileRecord, Phase, PhaseRecord, Run};
-use crate::statement::round;
+use crate::statement::{ms_text, round};
 use serde::{Deserialize, Serialize};
 
 /// The comparison of shaper off with shaper on.
@@ -151,11 +151,12 @@ fn sentence(headline: &Comparison, off: &PhaseRecord, on: &PhaseRecord) -> Strin
 /// `512.3 ms [95 % CI 480.1 to 530.3]`; says so where a limit or the value is missing.
 fn with_interval(p: &PercentileRecord) -> String {
     let Some(value) = p.value else { return "no value".to_owned() };
-    match (p.lo, p.hi) {
-        (Some(lo), Some(hi)) => format!("{value:.1} ms [95 % CI {lo:.1} to {hi:.1}]"),
-        (Some(lo), None) => format!("{value:.1} ms [95 % CI from {lo:.1}, no upper limit]"),
-        (None, Some(hi)) => format!("{value:.1} ms [95 % CI up to {hi:.1}, no lower limit]"),
-        (None, None) => format!("{value:.1} ms [too few samples for an interval]"),
+    let (value, lo, hi) = (ms_text(value), p.lo.map(ms_text), p.hi.map(ms_text));
+    match (lo, hi) {
+        (Some(lo), Some(hi)) => format!("{value} ms [95 % CI {lo} to {hi}]"),
+        (Some(lo), None) => format!("{value} ms [95 % CI from {lo}, no upper limit]"),
+        (None, Some(hi)) => format!("{value} ms [95 % CI up to {hi}, no lower limit]"),
+        (None, None) => format!("{value} ms [too few samples for an interval]"),
     }
 }
 

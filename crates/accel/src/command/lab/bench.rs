@@ -23,6 +23,8 @@ use units::{Timestamp, as_ms};
 const STEP: Duration = Duration::from_millis(50);
 /// All flows must run within this time.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(8);
+/// A relay that is later than this at its p99 shares its processor with something else (0.03 to 0.2 ms otherwise).
+const BUSY_LATENESS_MS: f64 = 1.0;
 /// Probes move by up to this share of the period, so that no periodic queue can hide between them.
 pub(super) const PROBE_JITTER: f64 = 0.5;
 
@@ -237,6 +239,13 @@ impl<'run> Bench<'run> {
             warnings.push(format!(
                 "the emulator itself lost {} packets: the machine was too busy",
                 totals.emulation_drops
+            ));
+        }
+        let latest = phases.iter().map(|p| p.line.relay_lateness_ms.p99).fold(0.0, f64::max);
+        if latest > BUSY_LATENESS_MS {
+            warnings.push(format!(
+                "the emulated line delivered packets up to {latest:.2} ms late (p99): this machine was busy with other \
+                 work, and differences of that size mean nothing"
             ));
         }
         let lost_under_load = phases.iter().any(|p| p.phase == Phase::Bidirectional && p.probe_loss.lost > 0);

@@ -1,16 +1,7 @@
 //! Numbers as they stand in the table.
 
 use crate::run::{LossRecord, PercentileRecord, PhaseRecord};
-
-/// Four or five digits: two decimals below 100 ms, one below 1000 ms.
-pub(super) fn ms(value: f64) -> String {
-    let decimals = match value {
-        ..100.0 => 2,
-        ..1000.0 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$}")
-}
+use crate::statement::ms_text as ms;
 
 /// The value, with `~` when its interval is rough.
 pub(super) fn percentile_value(p: &PercentileRecord) -> String {
