@@ -160,13 +160,20 @@ impl<H> FairQueue<H> {
         self.store.take(&mut self.doomed)
     }
 
-    /// Empties every queue; the packets in the order of their arrival.
+    /// Empties every queue: doomed packets first, then the others in the order of their arrival.
     pub fn drain(&mut self) -> Vec<Held<H>> {
         let mut packets: Vec<Held<H>> = std::iter::from_fn(|| self.take_doomed()).collect();
+        let first_queued = packets.len();
         for index in 0..QUEUES as u32 {
-            packets.extend(std::iter::from_fn(|| self.take(index)));
+            // A flow keeps its order even if the caller's clock went back.
+            let mut newest = Timestamp::ZERO;
+            packets.extend(std::iter::from_fn(|| self.take(index)).map(|mut held| {
+                newest = newest.max(held.enqueued);
+                held.enqueued = newest;
+                held
+            }));
         }
-        packets.sort_by_key(|held| held.enqueued); // stable: order within a flow stays
+        packets[first_queued..].sort_by_key(|held| held.enqueued); // stable
         self.clear_lists();
         packets
     }

@@ -116,7 +116,7 @@ impl World {
                     self.hand_back(handle);
                 }
                 Poll::Drop { handle, reason: DropReason::Aqm | DropReason::Overflow } => {
-                    self.hand_back(handle)
+                    self.hand_back(handle);
                 }
                 Poll::WaitUntil(at) => {
                     assert!(at >= self.now, "a wake-up in the past");

@@ -7,7 +7,7 @@ use units::{Bytes, Rate};
 use wire::Ecn;
 
 const RATE: Rate = Rate::mbit_per_s(20);
-const LENGTH: Duration = Duration::from_secs(20);
+const LENGTH: Duration = Duration::from_secs(8);
 
 fn mbit(bytes: Bytes) -> f64 {
     Rate::of(bytes, LENGTH).as_mbit_f64()
@@ -18,9 +18,9 @@ fn an_unresponsive_flow_that_claims_ecn_is_stopped_by_the_overflow_rule() {
     let liar = Flow { ecn: Ecn::Ect0, ..Flow::every(1, 1_500, Duration::from_micros(300)) }; // 40 Mbit/s
     let story = run(ShaperConfig::new(RATE), &[liar, Flow::bulk(2), Flow::probe(3)], LENGTH, Duration::ZERO);
     let [liar, bulk, probe] = &story.flows[..] else { panic!("three flows") };
-    assert!(liar.marked > 1_000, "CoDel marks it ({}), in vain", liar.marked);
+    assert!(liar.marked > 500, "CoDel marks it ({}), in vain", liar.marked);
     assert_eq!(liar.drops(DropReason::Aqm), 0);
-    assert!(liar.drops(DropReason::Overflow) > 10_000);
+    assert!(liar.drops(DropReason::Overflow) > 1_000);
     assert!(
         story.stats.peak_bytes <= Bytes::new(2_500_000),
         "1 s of the rate holds: {}",
@@ -60,7 +60,7 @@ fn many_flows_of_small_packets_do_not_starve_a_bulk_flow() {
 fn at_500_kbit_an_unresponsive_flow_holds_no_more_than_a_second() {
     let flood = Flow::every(1, 1_500, Duration::from_millis(12)); // 1 Mbit/s
     let config = ShaperConfig::new(Rate::kbit_per_s(500));
-    let story = run(config, &[flood, Flow::probe(2)], Duration::from_secs(60), Duration::ZERO);
+    let story = run(config, &[flood, Flow::probe(2)], Duration::from_secs(30), Duration::ZERO);
     assert!(story.flows[0].sojourn(1.0) <= Duration::from_millis(1_050), "{:?}", story.flows[0].sojourn(1.0));
     assert_eq!(story.flows[1].sojourn(0.99), Duration::ZERO);
 }

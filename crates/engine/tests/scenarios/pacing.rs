@@ -5,7 +5,7 @@ use engine::ShaperConfig;
 use std::time::Duration;
 use units::Rate;
 
-const LENGTH: Duration = Duration::from_secs(2);
+const LENGTH: Duration = Duration::from_secs(1);
 
 fn flows() -> Vec<Flow> {
     let pattern = Pattern::Window { packets: 1_000, rtt: Duration::from_millis(5) };
