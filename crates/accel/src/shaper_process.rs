@@ -3,12 +3,12 @@
 use crate::run::ShaperRecord;
 use platform::namespace::Namespace;
 use platform::{clock, process};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use units::Rate;
@@ -33,7 +33,7 @@ pub enum ShaperError {
         /// Its path.
         program: PathBuf,
         /// The system's error.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// It did not say that it shapes.
     #[error("the shaper did not say within {} s that it shapes", READY_WITHIN.as_secs())]
@@ -97,9 +97,8 @@ impl ShaperProgram {
         rate: Rate,
         cancel: &AtomicBool,
     ) -> Result<ShaperProcess, ShaperError> {
-        let mut child = namespace
-            .run(|| command(&self.path, interface, rate).spawn())
-            .map_err(|source| ShaperError::Start { program: self.path.clone(), source })?;
+        let (keeper, child) = Keeper::start(namespace, command(&self.path, interface, rate));
+        let mut child = child.map_err(|source| ShaperError::Start { program: self.path.clone(), source })?;
         let (sender, lines) = mpsc::channel();
         let stdout = child.stdout.take().map(|out| {
             thread::spawn(move || {
@@ -114,7 +113,8 @@ impl ShaperProgram {
                 String::from_utf8_lossy(&said).into_owned()
             })
         });
-        let mut process = ShaperProcess { child, lines, ready: String::new(), stdout, stderr };
+        let mut process =
+            ShaperProcess { child, lines, ready: String::new(), stdout, stderr, _keeper: keeper };
         process.ready = process.await_ready(cancel)?;
         Ok(process)
     }
@@ -140,6 +140,33 @@ pub struct ShaperProcess {
     ready: String,
     stdout: Option<JoinHandle<()>>,
     stderr: Option<JoinHandle<String>>,
+    /// Last, so that it outlives the rest: its end would end the child.
+    _keeper: Keeper,
+}
+
+/// The thread that has started the shaper. The system ends the shaper with it, so that not even `kill -9` of this
+/// program leaves one behind.
+#[derive(Debug)]
+struct Keeper {
+    /// The thread ends when this is dropped.
+    _release: Sender<()>,
+}
+
+impl Keeper {
+    /// Starts `command` from a new thread inside `namespace`.
+    fn start(namespace: &Namespace, mut command: Command) -> (Self, io::Result<Child>) {
+        let (release, released) = mpsc::channel::<()>();
+        let (started, child) = mpsc::channel();
+        let work = move || {
+            // Whoever waits for it is gone only when this program ends.
+            drop(started.send(process::end_with_thread(&mut command).spawn()));
+            // Nothing is ever sent: returns once the other end is dropped.
+            let _ = released.recv();
+        };
+        drop(namespace.spawn("shaper-keeper", work));
+        let child = child.recv().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")));
+        (Self { _release: release }, child)
+    }
 }
 
 impl ShaperProcess {

@@ -1,7 +1,7 @@
 //! The `accel` program from outside: whole runs as the current user, what it refuses, and how it ends.
 
 use serde_json::Value;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -310,4 +310,31 @@ fn ctrl_c_ends_the_shaper_too() {
     for at in ["on: starting", "on: upload"] {
         interrupt_at(at, &["lab", "--quick", "--shaper", "on"], &folder.file("run.json"));
     }
+}
+
+#[test]
+fn a_killed_run_leaves_no_shaper_behind() {
+    build_shaper();
+    let mut child = accel(&["lab", "--quick", "--shaper", "on"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let under_way = lines.any(|line| line.contains("on: upload"));
+    let family = descendants(child.id());
+    child.kill().unwrap();
+    let status = child.wait().unwrap();
+    if !under_way {
+        // The run said why it was not possible; the other tests of this file tell.
+        assert_eq!(status.code(), Some(FORBIDDEN));
+        return;
+    }
+    assert!(family.len() > 1, "the shaper was running");
+    let alive = || processes().into_iter().any(|(pid, _)| family.contains(&pid));
+    let deadline = platform::clock::now() + Duration::from_secs(5);
+    while alive() && platform::clock::now() < deadline {
+        wait(Duration::from_millis(50));
+    }
+    assert!(!alive(), "left running of {family:?}");
 }

