@@ -137,8 +137,10 @@ impl<H> FairQueue<H> {
     /// The overflow rule (RFC 8290 section 4.1.3): dooms packets from the head of the queue with the most bytes until
     /// half of them are gone, at most a batch.
     pub fn shed_fattest(&mut self) {
-        let fattest = (0..QUEUES as u32).max_by_key(|&index| self.table.queues[index as usize].bytes);
-        let Some(queue) = fattest.map(|index| &mut self.table.queues[index as usize]) else { return };
+        let queues = &mut self.table.queues;
+        let listed = self.new.iter(queues).chain(self.old.iter(queues)); // every queue with packets is listed
+        let Some(fattest) = listed.max_by_key(|&index| queues[index as usize].bytes) else { return };
+        let queue = &mut queues[fattest as usize];
         let keep = queue.bytes / 2;
         for _ in 0..DROP_BATCH {
             let Some(head) = self.store.head(&queue.chain) else { return };

@@ -1,8 +1,8 @@
 //! What makes two packets the same flow, and its salted hash.
 
+use core::net::IpAddr;
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
-use std::net::IpAddr;
 
 /// Addresses, ports and protocol (RFC 8290 section 4.1.1). Fragments and protocols without ports have ports 0.
 /// A tunnel is one flow, by its outer header.
@@ -27,6 +27,7 @@ pub struct Salt(pub [u64; 2]);
 
 impl FlowKey {
     /// The flow's 64-bit hash under `salt`: SipHash-1-3 over the whole key.
+    #[inline]
     pub fn hash(&self, salt: &Salt) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(salt.0[0], salt.0[1]);
         match (self.source, self.destination) {

@@ -1,7 +1,7 @@
 //! What both IP versions say about a packet.
 
 use crate::Ecn;
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 /// The network layer of one packet.
 pub(crate) struct IpHeader<'a> {

@@ -2,13 +2,14 @@
 
 use crate::ip::IpHeader;
 use crate::{Ecn, WireError};
-use std::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr};
 
 /// Length of a header without options, in bytes.
 const MIN_HEADER_BYTES: usize = 20;
 /// More Fragments flag and fragment offset; Don't Fragment lies outside.
 const FRAGMENT_BITS: u16 = 0x3fff;
 
+#[inline]
 pub(crate) fn parse(bytes: &[u8]) -> Result<IpHeader<'_>, WireError> {
     let Some(header) = bytes.first_chunk::<MIN_HEADER_BYTES>() else {
         return Err(WireError::Truncated { needed: MIN_HEADER_BYTES, have: bytes.len() });

@@ -2,7 +2,7 @@
 
 use crate::ip::IpHeader;
 use crate::{Ecn, WireError};
-use std::net::{IpAddr, Ipv6Addr};
+use core::net::{IpAddr, Ipv6Addr};
 
 /// Length of the fixed header, in bytes.
 const FIXED_HEADER_BYTES: usize = 40;

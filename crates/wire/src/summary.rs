@@ -89,10 +89,12 @@ pub fn summarize(bytes: &[u8]) -> Result<Summary, WireError> {
 ///
 /// # Errors
 /// As [`summarize`].
+#[inline]
 pub fn summarize_sized(bytes: &[u8], packet_bytes: u32) -> Result<Summary, WireError> {
     Ok(describe(&parse_ip(bytes)?, packet_bytes))
 }
 
+#[inline]
 pub(crate) fn parse_ip(bytes: &[u8]) -> Result<IpHeader<'_>, WireError> {
     match bytes.first().map(|byte| byte >> 4) {
         Some(4) => ipv4::parse(bytes),
@@ -102,6 +104,7 @@ pub(crate) fn parse_ip(bytes: &[u8]) -> Result<IpHeader<'_>, WireError> {
     }
 }
 
+#[inline]
 fn describe(ip: &IpHeader<'_>, packet_bytes: u32) -> Summary {
     let transport =
         if ip.fragment { Transport::default() } else { transport::parse(ip.protocol, ip.payload) };

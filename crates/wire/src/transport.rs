@@ -74,6 +74,7 @@ pub(crate) struct Transport {
 
 /// Reads the transport header at the start of `bytes`. `payload_bytes` of TCP is left to the caller, who knows
 /// the packet's length.
+#[inline]
 pub(crate) fn parse(number: u8, bytes: &[u8]) -> Transport {
     let header_bytes = match number {
         protocol::TCP => tcp_header_bytes(bytes),
@@ -93,10 +94,12 @@ pub(crate) fn parse(number: u8, bytes: &[u8]) -> Transport {
 }
 
 /// Data offset in bytes; at least the 20 that every header has, also when the field was cut off or lies.
+#[inline]
 fn tcp_header_bytes(bytes: &[u8]) -> u32 {
     bytes.get(12).map_or(20, |byte| u32::from(byte >> 4) * 4).max(20)
 }
 
+#[inline]
 fn tcp_segment(bytes: &[u8]) -> Option<TcpSegment> {
     let &[_, _, _, _, s0, s1, s2, s3, a0, a1, a2, a3, _, flags, w0, w1] = bytes.first_chunk::<16>()?;
     Some(TcpSegment {
