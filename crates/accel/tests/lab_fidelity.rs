@@ -90,7 +90,7 @@ fn check_upload(line: &Line, rate: Rate) -> Result<(), Failure> {
         return Err(line.failure(format!("{rate}: the emulator itself dropped packets: {errors:?}")));
     }
     assert!(counters.up.link.largest_backlog <= FIFO);
-    if share < 0.99 || share > 1.001 {
+    if !(0.99..=1.01).contains(&share) {
         return Err(line.failure(format!("{rate}: goodput {goodput}, {share:.4} of what headers allow")));
     }
     if p50 < Duration::from_millis(200) {

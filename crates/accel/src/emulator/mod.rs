@@ -107,6 +107,11 @@ impl Emulator {
         &self.topology.server
     }
 
+    /// Whether the line carries IPv6 too; the kernel may be without it.
+    pub fn has_ipv6(&self) -> bool {
+        self.topology.ipv6
+    }
+
     /// What the line and the relay have done, as of at most [`PUBLISH_PERIOD`] ago.
     pub fn counters(&self) -> EmulatorCounters {
         self.relay.counters()

@@ -54,6 +54,7 @@ fn data_crosses_the_line_unchanged_over_both_protocols() {
     in_test(|| {
         let emulator = Emulator::start(&line(Some(Rate::mbit_per_s(100)))).unwrap();
         transfer(&emulator, Emulator::SERVER_V4.into(), 300_000);
+        assert!(emulator.has_ipv6(), "this test needs a kernel with IPv6");
         transfer(&emulator, Emulator::SERVER_V6.into(), 300_000);
         let counters = counters_when(&emulator, |c| c.up.link.delivered == c.up.link.pushed);
         assert!(counters.up.link.delivered_bytes > 600_000);

@@ -3,6 +3,7 @@
 use super::{Emulator, EmulatorError};
 use platform::links::{Links, Mac, VethEnd, segmentation_off};
 use platform::namespace::{Namespace, NamespaceError, Step, set_sysctl};
+use platform::netlink::NetlinkError;
 use std::net::IpAddr;
 
 /// Bytes of IP in one packet, as on Ethernet.
@@ -25,6 +26,8 @@ pub(super) struct Topology {
     pub(super) client: Namespace,
     pub(super) server: Namespace,
     pub(super) relay: Namespace,
+    /// Whether both hosts have IPv6.
+    pub(super) ipv6: bool,
 }
 
 /// One host at an end of the line.
@@ -43,10 +46,13 @@ struct Host<'a> {
 impl Topology {
     pub(super) fn build() -> Result<Self, EmulatorError> {
         let [client, server, relay] = [Namespace::create()?, Namespace::create()?, Namespace::create()?];
-        let topology = Self { client, server, relay };
-        let hosts = topology.hosts();
-        hosts.iter().try_for_each(|host| topology.join(host))?;
-        hosts.iter().try_for_each(Host::configure)?;
+        let mut topology = Self { client, server, relay, ipv6: false };
+        let mut ipv6 = true;
+        for host in topology.hosts() {
+            topology.join(&host)?;
+            ipv6 &= host.configure()?;
+        }
+        topology.ipv6 = ipv6;
         Ok(topology)
     }
 
@@ -90,19 +96,24 @@ impl Topology {
 }
 
 impl Host<'_> {
-    fn configure(&self) -> Result<(), EmulatorError> {
+    /// Gives the host its addresses and routes; whether IPv6 is among them (the kernel may be without it).
+    fn configure(&self) -> Result<bool, EmulatorError> {
         self.namespace.run(|| {
             let mut links = Links::open()?;
             links.set_up(self.interface)?;
             segmentation_off(self.interface)?;
-            let ipv6 = std::fs::exists("/proc/sys/net/ipv6").unwrap_or(false);
-            for address in self.addresses.into_iter().filter(|address| ipv6 || address.is_ipv4()) {
-                links.add_address(self.interface, address, prefix(address))?;
-                links.add_neighbour(self.interface, gateway(address), self.gateway_mac)?;
-                links.add_default_route(self.interface, gateway(address))?;
-            }
-            Ok(())
+            let [v4, v6] = self.addresses;
+            self.add(&mut links, v4)?;
+            // A host may have inherited that IPv6 is off; where there is no such setting, adding fails below.
+            drop(set_sysctl(&format!("net/ipv6/conf/{}/disable_ipv6", self.interface), "0"));
+            Ok(self.add(&mut links, v6).is_ok())
         })
+    }
+
+    fn add(&self, links: &mut Links, address: IpAddr) -> Result<(), NetlinkError> {
+        links.add_address(self.interface, address, prefix(address))?;
+        links.add_neighbour(self.interface, gateway(address), self.gateway_mac)?;
+        links.add_default_route(self.interface, gateway(address))
     }
 }
 

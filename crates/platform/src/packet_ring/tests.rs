@@ -157,7 +157,8 @@ fn super_packets_are_cut_before_the_line() {
 #[test]
 fn an_unknown_interface_is_refused() {
     in_test(|| {
-        let error = PacketRing::open(options("nowhere0")).unwrap_err();
+        let namespace = Namespace::create().unwrap();
+        let error = namespace.run(|| PacketRing::open(options("nowhere0"))).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
     });
 }
