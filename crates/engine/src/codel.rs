@@ -11,7 +11,7 @@ use std::time::Duration;
 use units::Timestamp;
 
 /// Re-entering the dropping state within this many intervals of the last drop continues near the previous count
-/// (RFC 8289 section 5.4).
+/// (RFC 8289 section 5.5).
 const REENTRY_INTERVALS: u32 = 16;
 
 /// The settings that all queues share.
@@ -84,7 +84,7 @@ impl Codel {
         self.dropping = false;
     }
 
-    /// Whether the sojourn has been above target for a whole interval (RFC 8289 section 5.6, dodequeue).
+    /// Whether the sojourn has been above target for a whole interval (RFC 8289 section 5.5).
     #[inline]
     fn is_above(&mut self, params: &CodelParams, now: Timestamp, sojourn_ns: u64, backlog: u64) -> bool {
         if sojourn_ns < params.target_ns || backlog <= params.mtu {
@@ -95,7 +95,7 @@ impl Codel {
         now >= since
     }
 
-    /// Enters the dropping state with its first signal (RFC 8289 section 5.6, deque).
+    /// Enters the dropping state with its first signal (RFC 8289 section 5.5).
     fn enter(&mut self, params: &CodelParams, now: Timestamp) {
         let delta = self.count - self.last_count.min(self.count);
         let recent = now.saturating_since(self.drop_next) < params.interval.saturating_mul(REENTRY_INTERVALS);
@@ -118,7 +118,7 @@ impl Codel {
     }
 }
 
-/// The gap to the next signal, interval / sqrt(count) (RFC 8289 section 5.3), with the true square root: it is
+/// The gap to the next signal, interval / sqrt(count) (RFC 8289 sections 3.3 and 5.6), with the true square root: it is
 /// computed once a signal, not once a packet.
 fn control_law(interval: Duration, count: u32) -> Duration {
     interval.div_f64(f64::from(count.max(1)).sqrt())

@@ -35,10 +35,10 @@ pub struct ShaperConfig {
     pub rate: Rate,
     /// Bytes that the link adds to each IP packet; negative where it carries fewer.
     pub overhead: i32,
-    /// CoDel's target: the standing queue that is tolerated (RFC 8289 section 4.4). Raised to 1.5 MTU times where the
+    /// CoDel's target: the standing queue that is tolerated (RFC 8289 section 4.3). Raised to 1.5 MTU times where the
     /// rate is low (RFC 8290 section 5.2.2).
     pub target: Duration,
-    /// CoDel's interval: in the order of the longest usual round-trip time (RFC 8289 section 4.3).
+    /// CoDel's interval: in the order of the longest usual round-trip time (RFC 8289 section 4.2).
     pub interval: Duration,
     /// Marks ECN-capable packets instead of dropping them.
     pub ecn: bool,

@@ -13,7 +13,7 @@ use crate::store::{Chain, Held, Store};
 use crate::{Backlog, EXPRESS_BYTES, Packet};
 use units::{Bytes, Timestamp};
 
-/// Most packets that one overflow takes from the fattest queue (RFC 8290 section 4.1.3).
+/// Most packets that one overflow takes from the fattest queue (RFC 8290 section 4.1).
 const DROP_BATCH: u32 = 64;
 
 #[derive(Debug)]
@@ -97,6 +97,12 @@ impl<H> FairQueue<H> {
         }
     }
 
+    /// Whether the express lane has entries; it is empty most of the time.
+    #[inline]
+    pub fn has_express(&self) -> bool {
+        self.express.front().is_some()
+    }
+
     /// The first queue in the express lane, with a small head packet and some deficit.
     #[inline]
     pub fn select_express(&mut self) -> Option<u32> {
@@ -134,7 +140,7 @@ impl<H> FairQueue<H> {
         }
     }
 
-    /// The overflow rule (RFC 8290 section 4.1.3): dooms packets from the head of the queue with the most bytes until
+    /// The overflow rule (RFC 8290 section 4.1): dooms packets from the head of the queue with the most bytes until
     /// half of them are gone, at most a batch.
     pub fn shed_fattest(&mut self) {
         let queues = &mut self.table.queues;

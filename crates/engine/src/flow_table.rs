@@ -6,7 +6,7 @@
 use crate::codel::Codel;
 use crate::store::{Chain, NONE};
 
-/// Number of flow queues (RFC 8290 section 5.2.6).
+/// Number of flow queues (RFC 8290 section 5.2.5).
 pub(crate) const QUEUES: usize = 1024;
 /// Queues in a set.
 const WAYS: usize = 8;

@@ -104,8 +104,8 @@ impl<H> Shaper<H> {
             return Poll::Idle;
         }
         let ready = self.pacer.is_ready(now);
-        let express =
-            if ready || self.pacer.has_express_room(now) { self.queue.select_express() } else { None };
+        let may_express = self.queue.has_express() && (ready || self.pacer.has_express_room(now));
+        let express = if may_express { self.queue.select_express() } else { None };
         let index = if ready { express.or_else(|| self.queue.select(self.limits.quantum)) } else { express };
         match index {
             Some(index) => self.serve(now, index, !ready),
@@ -153,7 +153,7 @@ impl<H> Shaper<H> {
     fn shed_overflow(&mut self) {
         loop {
             let Backlog { packets, bytes } = self.queue.backlog();
-            if packets <= 1 || (packets <= self.limits.packets && bytes <= self.limits.buffer) {
+            if (packets <= self.limits.packets && bytes <= self.limits.buffer) || packets <= 1 {
                 return;
             }
             self.queue.shed_fattest();
