@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -201,6 +202,36 @@ fn a_missing_shaper_is_told_of_before_anything_runs() {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{stderr}");
     assert!(stderr.contains("cargo build --release") && stderr.contains("--shaper off"), "{stderr}");
+}
+
+/// Programs named `shaper` that fail in one way each.
+#[test]
+fn a_shaper_that_fails_fails_the_run_with_what_it_said() {
+    let folder = Folder::new("failing");
+    let alone = folder.file("accel");
+    std::fs::copy(env!("CARGO_BIN_EXE_accel"), &alone).unwrap();
+    for (script, message) in [
+        ("echo 'no queue today' >&2; exit 7", "no queue today"),
+        ("echo hello; exec sleep 60", "first line was not understood: \"hello\""),
+        ("echo ready at last; sleep 0.5; exit 0", "the shaper ended (exit status: 0)"),
+    ] {
+        let shaper = folder.file("shaper");
+        let guarded = format!("#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n{script}\n");
+        std::fs::write(&shaper, guarded).unwrap();
+        std::fs::set_permissions(&shaper, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let output = Command::new(&alone)
+            .args(["lab", "--quick", "--shaper", "on"])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        if !was_possible("a failing shaper", &output) {
+            return;
+        }
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{script}: {stderr}");
+        assert!(stderr.contains(message) && stderr.contains("--shaper off"), "{script}: {stderr}");
+        assert!(output.stdout.is_empty(), "{script}: no table of half a run");
+    }
 }
 
 #[test]

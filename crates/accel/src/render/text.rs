@@ -71,8 +71,7 @@ fn paint(verdict: &Verdict, colour: bool) -> Paint {
 
 fn headline(verdict: &Verdict) -> String {
     format!(
-        "Verdict: {} One run of each arm: on a real line that could not be told from drift; the emulated line does not \
-         drift, so here it can.",
+        "Verdict: {} (One run of each arm: the emulated line does not drift, so here they may be compared.)",
         verdict.sentence
     )
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use units::{Timestamp, as_ms};
+use units::{Rate, Timestamp, as_ms};
 
 /// How often the waiting thread looks around.
 const STEP: Duration = Duration::from_millis(50);
@@ -97,7 +97,7 @@ impl<'run> Bench<'run> {
         let samples = sample_columns(&probes, window);
         let loss = probe_loss(&samples);
         let goodput =
-            |mbps: Option<units::Rate>, wanted: bool| mbps.filter(|_| wanted).map(|r| round(r.as_mbit_f64()));
+            |mbps: Option<Rate>, wanted: bool| mbps.filter(|_| wanted).map(|r| round(r.as_mbit_f64()));
         let server = self.load_server.series();
         Ok(PhaseRecord {
             arm,
@@ -247,6 +247,13 @@ impl<'run> Bench<'run> {
                 "the emulated line delivered packets up to {latest:.2} ms late (p99): this machine was busy with other \
                  work, and differences of that size mean nothing"
             ));
+        }
+        let above = |mbps: Option<f64>, line: Rate| mbps.is_some_and(|mbps| mbps > line.as_mbit_f64());
+        if phases.iter().any(|p| above(p.up_mbps, self.config.up) || above(p.down_mbps, self.config.down)) {
+            warnings.push(
+                "a goodput above the line's rate includes data that had waited at the receiver for a retransmission"
+                    .to_owned(),
+            );
         }
         let lost_under_load = phases.iter().any(|p| p.phase == Phase::Bidirectional && p.probe_loss.lost > 0);
         if self.config.queues_exceed_syn_timeout() && lost_under_load {
