@@ -15,6 +15,11 @@ pub fn wall_now() -> Timestamp {
     Timestamp::from_nanos(read(libc::CLOCK_REALTIME))
 }
 
+/// Time that the calling thread has run on a CPU since its start.
+pub fn thread_cpu_time() -> Duration {
+    Duration::from_nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
+}
+
 /// What to add to a wall-clock timestamp of now to get a monotonic one, in nanoseconds (signed, since the
 /// monotonic epoch is later). The closest of three readings, so that being interrupted within one does no harm.
 pub fn wall_to_monotonic_ns() -> i128 {
@@ -70,7 +75,7 @@ fn read(clock: libc::clockid_t) -> u64 {
     let mut spec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `spec` is a valid, writable timespec for the duration of the call.
     let rc = unsafe { libc::clock_gettime(clock, &raw mut spec) };
-    assert_eq!(rc, 0, "both clocks exist on every Linux");
+    assert_eq!(rc, 0, "these clocks exist on every Linux");
     spec.tv_sec as u64 * 1_000_000_000 + spec.tv_nsec as u64
 }
 

@@ -19,8 +19,8 @@ pub struct Captured<'a, H> {
 
 /// Holds packets until it is told what to do with them. Nothing here blocks.
 pub trait Datapath {
-    /// Names a held packet.
-    type Handle: Copy;
+    /// Names a held packet; later ones are greater (where they wrap, one burst may leave in another order).
+    type Handle: Copy + Ord;
 
     /// Takes one batch of new packets; returns their number, zero when none waits.
     ///

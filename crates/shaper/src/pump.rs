@@ -12,17 +12,24 @@ pub struct Pump<D: Datapath> {
     datapath: D,
     engine: Shaper<D::Handle>,
     intake: Intake,
+    /// Packets to send at one instant, and whether to mark them; empty between calls.
+    due: Vec<(D::Handle, bool)>,
 }
 
 impl<D: Datapath> Pump<D> {
     /// Joins the two.
     pub const fn new(datapath: D, engine: Shaper<D::Handle>, intake: Intake) -> Self {
-        Self { datapath, engine, intake }
+        Self { datapath, engine, intake, due: Vec::new() }
     }
 
     /// The datapath.
     pub const fn datapath(&self) -> &D {
         &self.datapath
+    }
+
+    /// The datapath, for what goes around the engine.
+    pub const fn datapath_mut(&mut self) -> &mut D {
+        &mut self.datapath
     }
 
     /// The engine.
@@ -36,7 +43,7 @@ impl<D: Datapath> Pump<D> {
     /// When the datapath is broken.
     #[inline]
     pub fn take_in(&mut self, now: Timestamp) -> io::Result<usize> {
-        let Self { datapath, engine, intake } = self;
+        let Self { datapath, engine, intake, .. } = self;
         datapath.receive(|captured| engine.push(now, intake.describe(&captured)))
     }
 
@@ -45,12 +52,20 @@ impl<D: Datapath> Pump<D> {
     pub fn serve(&mut self, now: Timestamp) -> Timestamp {
         let next = loop {
             match self.engine.poll(now) {
-                Poll::Send { handle, mark } => self.datapath.send(handle, mark),
+                Poll::Send { handle, mark } => self.due.push((handle, mark)),
                 Poll::Drop { handle, .. } => self.datapath.discard(handle),
                 Poll::WaitUntil(next) => break next,
-                Poll::Idle => break Timestamp::MAX,
+                Poll::Idle => {
+                    // All that was held leaves at this instant, so the order between flows means nothing; the
+                    // kernel finds packets faster in the order in which they came.
+                    self.due.sort_unstable();
+                    break Timestamp::MAX;
+                }
             }
         };
+        for (handle, mark) in self.due.drain(..) {
+            self.datapath.send(handle, mark);
+        }
         self.datapath.flush();
         next
     }
