@@ -1,10 +1,10 @@
 //! What makes two packets the same flow, and its salted hash.
 
+use core::net::IpAddr;
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
-use std::net::IpAddr;
 
-/// Addresses, ports and protocol (RFC 8290 section 4.1.1). Fragments and protocols without ports have ports 0.
+/// Addresses, ports and protocol (RFC 8290 section 4.1). Fragments and protocols without ports have ports 0.
 /// A tunnel is one flow, by its outer header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowKey {
@@ -21,7 +21,7 @@ pub struct FlowKey {
 }
 
 /// The secret that keeps a remote host from choosing ports which collide with another flow's queue
-/// (RFC 8290 section 4.1.2). Drawn once at start by the program; the same salt gives the same hashes.
+/// (RFC 8290 section 4.1). Drawn once at start by the program; the same salt gives the same hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Salt(pub [u64; 2]);
 

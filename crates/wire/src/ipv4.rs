@@ -2,7 +2,7 @@
 
 use crate::ip::IpHeader;
 use crate::{Ecn, WireError};
-use std::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr};
 
 /// Length of a header without options, in bytes.
 const MIN_HEADER_BYTES: usize = 20;
