@@ -99,7 +99,9 @@ fn cost(run: &Run, verdict: &Verdict) -> String {
 
 /// A loss of 5 % is a change of -5.0 %.
 fn change(lost_pct: Option<f64>) -> String {
-    lost_pct.map_or("unknown".to_owned(), |lost| format!("{:+.1} %", -lost))
+    // Adding zero turns a rounded -0.0 into 0.0.
+    let tenths = |lost: f64| (-lost * 10.0).round() / 10.0 + 0.0;
+    lost_pct.map_or("unknown".to_owned(), |lost| format!("{:+.1} %", tenths(lost)))
 }
 
 const fn idle_words(outcome: Option<Outcome>) -> &'static str {
