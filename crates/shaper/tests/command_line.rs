@@ -94,6 +94,16 @@ fn status_lines_follow_the_ready_line_and_the_log_has_them_too() {
 }
 
 #[test]
+fn a_full_disk_ends_the_log_and_not_the_shaping() {
+    in_test(|| {
+        let world = World::new();
+        let shaper = world.shaper(&["--rate-mbps", "5", "--log", "/dev/full"]);
+        assert!(shaper.line().contains("dropped"));
+        assert!(shaper.end().success());
+    });
+}
+
+#[test]
 fn a_worker_started_by_hand_ends_at_once() {
     let arguments = ["worker", "--rate-bits=1000000", "--overhead=0", "--mtu=1500"];
     let output = Command::new(env!("CARGO_BIN_EXE_shaper")).args(arguments).output().unwrap();
