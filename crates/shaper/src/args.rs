@@ -1,5 +1,6 @@
 //! The command line, as typed.
 
+use crate::command::replay::ReplayArgs;
 use clap::{Args as ArgGroup, Parser, Subcommand};
 use std::path::PathBuf;
 use units::Rate;
@@ -51,14 +52,16 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
 
-    /// What only the program itself calls.
+    /// Something else than shaping.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// What the program calls itself with.
+/// What the program does beside shaping, and what it calls itself with.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Analyses a capture, and says what the shaper would have done with it.
+    Replay(ReplayArgs),
     /// The process that handles packets; started by the supervisor, never by hand.
     #[command(hide = true)]
     Worker(WorkerSettings),
@@ -96,7 +99,7 @@ impl WorkerSettings {
 }
 
 /// A bare number is Mbit/s, as the flag's name says; with a unit it is what it says.
-fn parse_rate(text: &str) -> Result<Rate, String> {
+pub(crate) fn parse_rate(text: &str) -> Result<Rate, String> {
     let is_bare = text.trim().ends_with(|c: char| c.is_ascii_digit() || c == '.');
     let with_unit = if is_bare { format!("{}mbit", text.trim()) } else { text.to_owned() };
     let rate: Rate = with_unit.parse().map_err(|error: units::ParseRateError| error.to_string())?;

@@ -2,12 +2,15 @@
 
 use clap::Parser;
 use shaper::args::{Args, Command};
+use shaper::command::replay::{self, ReplayArgs};
 use shaper::{config, supervisor, worker};
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let result = match &args.command {
+        Some(Command::Replay(settings)) => return replay(settings),
         Some(Command::Worker(settings)) => worker::run(settings),
         None => config::resolve(&args).and_then(|config| supervisor::run(&config)),
     };
@@ -19,6 +22,20 @@ fn main() -> ExitCode {
                 eprintln!("help: {help}");
             }
             ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn replay(args: &ReplayArgs) -> ExitCode {
+    match replay::run(args) {
+        Ok((text, exit_code)) => {
+            // A reader that has seen enough closes the pipe.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            ExitCode::from(exit_code)
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
         }
     }
 }

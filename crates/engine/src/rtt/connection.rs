@@ -2,7 +2,9 @@
 
 use super::estimate::ConnectionRtt;
 use super::sender::Sender;
+use super::sequence::{are_near, is_before};
 use super::{Heading, Observation, RttSample, Timed};
+use std::time::Duration;
 use units::Timestamp;
 use wire::{SackBlocks, TcpFlags, TcpSegment};
 
@@ -26,7 +28,7 @@ pub(super) struct Arrival {
 struct Handshake {
     /// Who sent the SYN, and when.
     syn: Option<(Side, Timestamp)>,
-    /// When the SYN-ACK was sent, and the acknowledgement that completes the opening.
+    /// When the SYN-ACK was sent, and its sequence number.
     syn_ack: Option<(Timestamp, u32)>,
     /// Completed, or not to be timed.
     done: bool,
@@ -50,7 +52,7 @@ impl Connection {
         let is_reset = segment.flags.has(TcpFlags::RST);
         if segment.flags.has(TcpFlags::ACK) && !is_reset {
             if !is_syn {
-                seen.handshake = self.complete_handshake(at, segment.ack);
+                seen.handshake = self.complete_handshake(at, segment);
             }
             if at.heading != Heading::Out {
                 seen.sample = self.on_acknowledgement(at, segment, sacks);
@@ -100,23 +102,23 @@ impl Connection {
         }
         self.senders[at.side].initial = Some(segment.seq);
         if segment.flags.has(TcpFlags::ACK) {
-            self.handshake.syn_ack = Some((at.now, segment.seq.wrapping_add(1)));
+            self.handshake.syn_ack = Some((at.now, segment.seq));
         } else {
             self.handshake.syn = Some((at.side, at.now));
         }
     }
 
-    /// The time from SYN to the first acknowledgement of the SYN-ACK, if the three are stamped in this order.
-    fn complete_handshake(&mut self, at: &Arrival, ack: u32) -> Option<std::time::Duration> {
-        let Handshake { syn: Some((side, sent)), syn_ack: Some((answered, expected)), done: false } =
-            self.handshake
-        else {
-            return None;
-        };
-        if at.side != side || !is_past(ack, expected.wrapping_sub(1)) {
+    /// The time from the SYN to its sender's first acknowledgement, which can only be that of the SYN-ACK. Where the
+    /// SYN-ACK was seen, the three must be stamped in this order.
+    fn complete_handshake(&mut self, at: &Arrival, segment: &TcpSegment) -> Option<Duration> {
+        let Handshake { syn: Some((side, sent)), syn_ack, done: false } = self.handshake else { return None };
+        let answers = syn_ack.is_none_or(|(_, initial)| is_past(segment.ack, initial));
+        let follows = self.senders[side].initial.is_some_and(|initial| is_past(segment.seq, initial));
+        if at.side != side || !answers || !follows {
             return None;
         }
         self.handshake.done = true;
+        let answered = syn_ack.map_or(sent, |(time, _)| time);
         (sent <= answered && answered <= at.now).then(|| at.now - sent)
     }
 
@@ -139,7 +141,8 @@ impl Connection {
     }
 }
 
-/// Whether `ack` acknowledges the SYN numbered `initial`, and perhaps data sent with it (RFC 7413) or soon after.
-fn is_past(ack: u32, initial: u32) -> bool {
-    super::sequence::is_before(initial, ack) && super::sequence::are_near(initial, ack)
+/// Whether `number` lies behind the SYN numbered `initial`, perhaps with data between, sent with it (RFC 7413) or soon
+/// after.
+fn is_past(number: u32, initial: u32) -> bool {
+    is_before(initial, number) && are_near(initial, number)
 }

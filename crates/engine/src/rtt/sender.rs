@@ -55,7 +55,9 @@ impl Sender {
             self.on_repeated(start, end);
         }
         self.next = Some(if is_before(next, end) { end } else { next });
-        !is_new
+        // A keep-alive repeats one byte that was acknowledged already (RFC 9293 section 3.8.4).
+        let is_keep_alive = length == 1 && self.acknowledged == Some(end);
+        !is_new && !is_keep_alive
     }
 
     /// Forgets the segments that end behind `start`, whose acknowledgement may wait for this retransmission.

@@ -130,6 +130,16 @@ fn a_syn_overtaken_by_its_answer_keeps_the_connection_and_gives_no_time() {
 }
 
 #[test]
+fn a_handshake_is_timed_from_one_direction_alone() {
+    let mut line = Observer::new();
+    line.up(0, SYN, 99, 0, 0);
+    assert_eq!(line.up(15, ACK, 100, 500, 0).handshake, Some(span(15)));
+    // Not by a segment of the connection before on the same ports.
+    line.up(20, SYN, 5_000, 0, 0);
+    assert_eq!(line.up(21, ACK, 100, 500, 0).handshake, None);
+}
+
+#[test]
 fn data_on_a_syn_is_acknowledged_with_it() {
     let mut line = Observer::new();
     line.up(0, SYN, 99, 0, 86);
@@ -212,7 +222,7 @@ fn a_keep_alive_is_no_data() {
     line.up(0, ACK, 1_000, 1, 100);
     line.down(10, ACK, 1, 1_100, 0);
     for (seq, bytes) in [(1_099, 0), (1_099, 1)] {
-        line.up(1_000, ACK, seq, 1, bytes);
+        assert!(!line.up(1_000, ACK, seq, 1, bytes).retransmit);
         assert_eq!(rtt(&line.down(1_010, ACK, 1, 1_100, 0)), None);
     }
 }

@@ -6,9 +6,9 @@ use engine::rtt::{Observation, Timed};
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::BuildHasherDefault;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use units::{Bytes, Timestamp};
-use wire::FlowKey;
+use wire::{FlowKey, protocol};
 
 /// Flows kept apart; about 80 MB when all of them have all their samples.
 pub(super) const MAX_FLOWS: usize = 65_536;
@@ -22,6 +22,34 @@ pub struct FlowName {
     pub tag: u64,
     /// Source, destination, ports and protocol of the first packet.
     pub first: FlowKey,
+}
+
+impl FlowName {
+    /// Source of the first packet: address and, where the protocol has ports, port.
+    pub fn source(&self) -> String {
+        end(self.first.source, self.first.source_port)
+    }
+
+    /// Destination of the first packet.
+    pub fn destination(&self) -> String {
+        end(self.first.destination, self.first.destination_port)
+    }
+
+    /// `tcp`, `udp`, ... or the protocol's number.
+    pub fn protocol(&self) -> String {
+        match self.first.protocol {
+            protocol::ICMP => "icmp".to_owned(),
+            protocol::TCP => "tcp".to_owned(),
+            protocol::UDP => "udp".to_owned(),
+            protocol::ICMPV6 => "icmpv6".to_owned(),
+            protocol::SCTP => "sctp".to_owned(),
+            number => number.to_string(),
+        }
+    }
+}
+
+fn end(address: IpAddr, port: u16) -> String {
+    if port == 0 { address.to_string() } else { SocketAddr::new(address, port).to_string() }
 }
 
 /// What one flow did. Pairs are along and against the direction of its first packet.

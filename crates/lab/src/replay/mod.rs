@@ -17,7 +17,9 @@ mod tests;
 use engine::rtt::{Heading, Observation, PassiveRtt, RttConfig, Timed};
 use flow::FlowTable;
 use packet::Captured;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 use units::{Bytes, Timestamp};
 use wire::Salt;
@@ -73,6 +75,35 @@ pub struct Report {
     pub flows: Vec<Flow>,
     /// Packets of flows for which the table had no room.
     pub packets_beyond_flow_table: u64,
+}
+
+impl Report {
+    /// At most `limit` flows, those with most bytes first.
+    pub fn largest_flows(&self, limit: usize) -> Vec<&Flow> {
+        let mut flows: Vec<&Flow> = self.flows.iter().collect();
+        flows.sort_by_key(|flow| Reverse(flow.bytes[0] + flow.bytes[1]));
+        flows.truncate(limit);
+        flows
+    }
+
+    /// The address of each IP version that takes part in most packets: on a capture made at a host, the host's. Of
+    /// two that take part in the same packets, the one that was the first to send.
+    pub fn likely_observers(&self) -> Vec<IpAddr> {
+        let mut packets: BTreeMap<IpAddr, (u64, Reverse<usize>)> = BTreeMap::new();
+        for (row, flow) in self.flows.iter().enumerate() {
+            for (order, address) in
+                [flow.name.first.source, flow.name.first.destination].into_iter().enumerate()
+            {
+                packets.entry(address).or_insert((0, Reverse(2 * row + order))).0 +=
+                    flow.packets.iter().sum::<u64>();
+            }
+        }
+        let busiest = |is_v4: bool| {
+            let of_version = packets.iter().filter(|(address, _)| address.is_ipv4() == is_v4);
+            of_version.max_by_key(|(_, rank)| **rank).map(|(address, _)| *address)
+        };
+        busiest(true).into_iter().chain(busiest(false)).collect()
+    }
 }
 
 /// Reads along a capture.

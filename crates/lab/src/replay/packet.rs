@@ -29,6 +29,16 @@ impl fmt::Display for Skipped {
     }
 }
 
+impl From<WireError> for Skipped {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Truncated { .. } => Self::IpHeaderCut,
+            WireError::Version(version) => Self::IpVersion(version),
+            WireError::HeaderLength { .. } | WireError::PacketLength { .. } => Self::IpHeaderBroken,
+        }
+    }
+}
+
 /// An IP packet of a capture.
 pub(super) struct Captured<'a> {
     pub time: Option<Timestamp>,
@@ -42,16 +52,15 @@ impl<'a> Captured<'a> {
     pub fn read(record: &Record<'a>) -> Result<Self, Skipped> {
         let network = network(record.link, record.bytes).map_err(Skipped::Link)?;
         let bytes = network.bytes;
-        let summary = if states_no_length(bytes) {
-            wire::summarize_sized(bytes, record.original_bytes.saturating_sub(network.link_header_bytes))
+        let frame_room = record.original_bytes.saturating_sub(network.link_header_bytes);
+        let mut summary = if states_no_length(bytes) {
+            wire::summarize_sized(bytes, frame_room)?
         } else {
-            wire::summarize(bytes)
+            wire::summarize(bytes)?
         };
-        let summary = summary.map_err(|error| match error {
-            WireError::Truncated { .. } => Skipped::IpHeaderCut,
-            WireError::Version(version) => Skipped::IpVersion(version),
-            WireError::HeaderLength { .. } | WireError::PacketLength { .. } => Skipped::IpHeaderBroken,
-        })?;
+        if let Some(room) = network.room_bytes.filter(|&room| room < summary.packet_bytes) {
+            summary = wire::summarize_sized(bytes, room)?;
+        }
         Ok(Self { time: record.time, tag: network.tag, summary, bytes })
     }
 

@@ -7,6 +7,7 @@ use super::flow::{FlowId, Index, MAX_FLOWS};
 use super::packet::Captured;
 use super::{FlowName, Samples};
 use engine::{DropReason, MTU_BYTES, Packet, Poll, Shaper, ShaperConfig, Stats};
+use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::time::Duration;
 use units::Timestamp;
@@ -47,6 +48,16 @@ pub struct ShapingReport {
     pub delay: Samples,
     /// By first appearance, up to the limit of the flow table.
     pub flows: Vec<ShapedFlow>,
+}
+
+impl ShapingReport {
+    /// At most `limit` flows, those with most packets sent first.
+    pub fn busiest_flows(&self, limit: usize) -> Vec<&ShapedFlow> {
+        let mut flows: Vec<&ShapedFlow> = self.flows.iter().collect();
+        flows.sort_by_key(|flow| Reverse(flow.sent));
+        flows.truncate(limit);
+        flows
+    }
 }
 
 /// Feeds a shaper.

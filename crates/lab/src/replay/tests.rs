@@ -64,7 +64,9 @@ fn a_small_conversation() {
     let flow = &report.flows[0];
     assert_eq!((flow.packets, flow.connections, flow.retransmits), ([5, 2], 1, 1));
     assert_eq!(flow.bytes, [Bytes::new(5 * 40 + 600), Bytes::new(80)]);
-    assert_eq!(flow.name.first.source, IpAddr::from(CLIENT));
+    assert_eq!(flow.name.source(), "198.18.0.1:40000");
+    assert_eq!((flow.name.destination(), flow.name.protocol()), ("198.18.0.2:443".into(), "tcp".into()));
+    assert_eq!(report.likely_observers(), [IpAddr::from(CLIENT)]);
 }
 
 #[test]
@@ -79,6 +81,17 @@ fn a_padded_ack_is_a_pure_ack_and_an_unstated_length_is_the_frames() {
     let report = replay.finish();
     assert_eq!(report.pure_acks, 1);
     assert_eq!(report.bytes, Bytes::new(40 + 5_040 + 5_040));
+}
+
+#[test]
+fn padding_that_an_ip_packet_claims_is_no_data_where_pppoe_knows_better() {
+    let mut claims_46 = tcp(true, 0x10, 1, 1, 6);
+    let mut frame = [&[0; 12][..], &[0x88, 0x64, 0x11, 0, 0, 1, 0, 42, 0, 0x21]].concat();
+    frame.append(&mut claims_46);
+    let mut replay = Replay::new();
+    replay.push(&Record { link: LinkType(1), ..record(0, &frame) });
+    let report = replay.finish();
+    assert_eq!((report.pure_acks, report.bytes), (1, Bytes::new(40)));
 }
 
 #[test]

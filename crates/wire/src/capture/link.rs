@@ -16,6 +16,9 @@ pub struct Network<'a> {
     pub bytes: &'a [u8],
     /// What stood in front of it.
     pub link_header_bytes: u32,
+    /// Room for the packet as the link header states it (PPPoE); `None` where it states none. An IP packet that
+    /// claims more counts the padding of another link as its own.
+    pub room_bytes: Option<u32>,
     /// Which VLANs and PPPoE session the packet travelled in; 0 for none. The same addresses and ports in another
     /// one are another connection.
     pub tag: u64,
@@ -121,7 +124,7 @@ impl fmt::Display for LinkType {
 /// # Errors
 /// When the frame carries something else, is cut, or its link type is not known here.
 pub fn network(link: LinkType, frame: &[u8]) -> Result<Network<'_>, LinkError> {
-    let mut cursor = Cursor { frame, at: 0, tag: 0 };
+    let mut cursor = Cursor { frame, at: 0, tag: 0, end: None };
     match link.0 {
         LinkType::RAW_BSD | LinkType::RAW_OPENBSD | LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 => {}
         LinkType::NULL | LinkType::LOOP => cursor.family()?,
@@ -145,6 +148,7 @@ pub fn network(link: LinkType, frame: &[u8]) -> Result<Network<'_>, LinkError> {
     Ok(Network {
         bytes: frame.get(cursor.at..).unwrap_or_default(),
         link_header_bytes: cursor.at as u32,
+        room_bytes: cursor.end.map(|end| end.saturating_sub(cursor.at) as u32),
         tag: cursor.tag,
     })
 }
@@ -154,6 +158,8 @@ struct Cursor<'a> {
     frame: &'a [u8],
     at: usize,
     tag: u64,
+    /// Where the payload ends, if a header said so.
+    end: Option<usize>,
 }
 
 impl Cursor<'_> {
@@ -227,7 +233,8 @@ impl Cursor<'_> {
 
     /// RFC 2516 section 4: version and type, code, session, length; then PPP.
     fn pppoe(&mut self) -> Result<(), LinkError> {
-        let [_, _, s0, s1, _, _] = self.take()?;
+        let [_, _, s0, s1, l0, l1] = self.take()?;
+        self.end = Some(self.at + usize::from(u16::from_be_bytes([l0, l1])));
         self.tag = self.tag << 17 | 1 << 16 | u64::from(u16::from_be_bytes([s0, s1]));
         self.ppp_protocol()
     }

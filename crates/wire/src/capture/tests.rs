@@ -181,6 +181,8 @@ fn vlans_and_pppoe_are_followed_and_told_apart() {
             network.tag
         })
         .to_vec();
+    assert_eq!(network(LinkType(1), &qinq_pppoe).unwrap().room_bytes, Some(20), "22 less the PPP protocol");
+    assert_eq!(network(LinkType(1), &vlan).unwrap().room_bytes, None);
     assert_eq!(tags[0], 0);
     assert!(tags[1] != 0 && tags[2] != 0 && tags[1] != tags[2]);
     let endless = ether(&[0x81, 0, 0, 1].repeat(9));

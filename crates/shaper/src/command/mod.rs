@@ -1,0 +1,3 @@
+//! Commands beside shaping itself.
+
+pub mod replay;
