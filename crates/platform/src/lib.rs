@@ -16,6 +16,8 @@ pub mod packet_ring;
 pub mod poll;
 pub mod privilege;
 pub mod process;
+pub mod random;
 pub mod route;
 pub mod sched;
 pub mod tcp;
+pub mod udp;

@@ -81,6 +81,14 @@ impl Poller {
         self.control(libc::EPOLL_CTL_MOD, fd.as_fd(), token, interest)
     }
 
+    /// Takes a descriptor out of the set that stays open.
+    ///
+    /// # Errors
+    /// When it is not in the set.
+    pub fn remove(&self, fd: impl AsFd) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_DEL, fd.as_fd(), 0, Interest::NONE)
+    }
+
     fn control(&self, operation: i32, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
         let mut event = libc::epoll_event { events: interest.mask, u64: token };
         // SAFETY: both descriptors are open by their types; `event` is valid for the duration of the call.

@@ -3,8 +3,11 @@
 mod worker;
 
 use super::LoadError;
+use super::block::BlockReader;
 use super::report::Reports;
-use super::series::Series;
+use super::series::{Sent, Series};
+use super::token::Token;
+use crate::probe::Window;
 use platform::clock;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,6 +40,15 @@ pub struct ClientRecord {
     pub own: Series,
     /// Received: uploads, as the server has reported them, at the server's times on this machine's clock.
     pub uploads: Series,
+    /// Sent: each download flow, as the server has reported it, on this machine's clock.
+    pub downloads: Vec<Series>,
+}
+
+impl ClientRecord {
+    /// Bulk segments of both ends within the window.
+    pub fn sent(&self, window: Window) -> Sent {
+        self.downloads.iter().fold(self.own.sent(window), |sum, flow| sum + flow.sent(window))
+    }
 }
 
 /// What the thread shows to the outside.
@@ -45,6 +57,7 @@ struct Shown {
     established: AtomicUsize,
     own: Mutex<Series>,
     uploads: Mutex<Reports>,
+    downloads: Mutex<Vec<BlockReader>>,
 }
 
 /// A running load. Dropping it stops it.
@@ -64,15 +77,25 @@ impl Client {
     /// When the congestion control is not to be had (with the list of those that are), or the system gives no
     /// thread.
     pub fn start(plan: LoadPlan) -> Result<Self, LoadError> {
+        Self::start_with(plan, None)
+    }
+
+    /// The same with a server that wants to be shown a token.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(plan: LoadPlan, token: Option<&Token>) -> Result<Self, LoadError> {
         // Tried out here, so that a wrong name is refused before anything runs.
         open_socket(&plan)?;
         let shown = Arc::new(Shown {
             established: AtomicUsize::new(0),
             own: Mutex::new(Series::default()),
             uploads: Mutex::new(Reports::new(plan.up_flows)),
+            downloads: Mutex::new(vec![BlockReader::default(); plan.down_flows]),
         });
         let (flows, stop) = (plan.up_flows + plan.down_flows, Arc::new(AtomicBool::new(false)));
-        let worker = Worker::open(plan, Arc::clone(&shown)).map_err(LoadError::system("open a poller"))?;
+        let worker = Worker::open(plan, token.cloned(), Arc::clone(&shown))
+            .map_err(LoadError::system("open a poller"))?;
         let stopped = Arc::clone(&stop);
         let thread = thread::Builder::new()
             .name("load-client".to_owned())
@@ -112,7 +135,9 @@ impl Client {
     pub fn record(&self) -> ClientRecord {
         let own = self.shown.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let uploads = self.shown.uploads.lock().unwrap_or_else(PoisonError::into_inner).series();
-        ClientRecord { own, uploads }
+        let downloads = self.shown.downloads.lock().unwrap_or_else(PoisonError::into_inner);
+        let downloads = downloads.iter().map(BlockReader::series).collect();
+        ClientRecord { own, uploads, downloads }
     }
 
     /// Ends all flows at once (within 0.1 s) and returns the whole record. Packets that are already in the

@@ -10,19 +10,26 @@
 //! them answers for any window afterwards, so that ramp and measurement stay apart without anybody having to
 //! be there at the right moment. The threads have normal priority: they must never hold up the prober.
 
+mod block;
 mod client;
 mod hello;
+mod policy;
 mod report;
 mod series;
 mod server;
+mod token;
 mod transfer;
 
 #[cfg(test)]
 mod tests;
 
 pub use client::{Client, ClientRecord, LoadPlan};
+pub(crate) use hello::{Answer, Role};
+pub use policy::Policy;
 pub use series::{Counters, Sent, Series};
 pub use server::Server;
+pub(crate) use server::{Greeted, Place, Takeover, handover};
+pub use token::Token;
 
 use platform::tcp::available_congestion_controls;
 use std::io;
@@ -85,6 +92,14 @@ pub enum LoadError {
         /// The system's answer; `UnexpectedEof` when the server closed it.
         source: io::Error,
     },
+    /// The server does not want this client, or not now.
+    #[error("load: {server} {reason}")]
+    TurnedAway {
+        /// Who.
+        server: SocketAddr,
+        /// Why, and what to do.
+        reason: &'static str,
+    },
     /// No flow brought anything for a long time.
     #[error("load: nothing came from {server} for {} s", silence.as_secs())]
     Silent {
@@ -101,6 +116,25 @@ pub enum LoadError {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+impl Answer {
+    /// What a refusal means for whoever typed the command; `None` for an acceptance.
+    pub(crate) const fn refusal(self) -> Option<&'static str> {
+        match self {
+            Self::Accepted => None,
+            Self::WrongToken => {
+                Some("wants another token: give the one that `accel serve` printed with --token")
+            }
+            Self::TooMany => {
+                Some("serves too many connections already: try later, use fewer --flows, or raise its limits")
+            }
+            Self::NoCongestion => {
+                Some("does not have this congestion control, or keeps it for root: choose --cc")
+            }
+            Self::NotOffered => Some("does not offer this: it is older or of another kind"),
+        }
+    }
 }
 
 impl LoadError {

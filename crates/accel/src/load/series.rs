@@ -59,6 +59,12 @@ impl Series {
         self.points.push_back((at, counters));
     }
 
+    /// A series of what was sent alone.
+    pub(super) fn of_sent(points: impl Iterator<Item = (Timestamp, Sent)>) -> Self {
+        let counters = |sent| Counters { sent, ..Counters::default() };
+        Self { points: points.map(|(at, sent)| (at, counters(sent))).collect() }
+    }
+
     /// The newest counters; zero before the first tick.
     pub fn latest(&self) -> Counters {
         self.points.back().map_or_else(Counters::default, |&(_, counters)| counters)

@@ -1,8 +1,13 @@
 //! The far end of the load: sink of uploads, source of downloads, on one thread.
 
+mod connection;
+mod handover;
 mod service;
 
+pub(crate) use handover::{Greeted, Handover, Place, Takeover, handover};
+
 use super::LoadError;
+use super::policy::Policy;
 use super::series::Series;
 use platform::tcp::TcpSocket;
 use service::Service;
@@ -25,17 +30,29 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on `address` (port 0: one that is free) and serves from a thread of its own, both in the network
-    /// namespace of the calling thread.
+    /// Listens on `address` (port 0: one that is free) and serves everybody from a thread of its own, both in the
+    /// network namespace of the calling thread.
     ///
     /// # Errors
     /// When it cannot listen there.
     pub fn start(address: SocketAddr) -> Result<Self, LoadError> {
+        Self::start_with(address, Policy::default(), None)
+    }
+
+    /// The same for those whom `policy` admits; connections to be echoed are passed on to `echo`.
+    ///
+    /// # Errors
+    /// When it cannot listen there.
+    pub(crate) fn start_with(
+        address: SocketAddr,
+        policy: Policy,
+        echo: Option<Handover>,
+    ) -> Result<Self, LoadError> {
         let listen_error = |source| LoadError::Listen { address, source };
         let listener = TcpSocket::listen(address, BACKLOG).map_err(listen_error)?;
         let address = listener.local_address().map_err(listen_error)?;
         let (stop, series) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Series::default())));
-        let served = Service::open(listener, Arc::clone(&stop), Arc::clone(&series))
+        let served = Service::open(listener, policy, echo, Arc::clone(&stop), Arc::clone(&series))
             .map_err(LoadError::system("open a poller"))?;
         let thread = thread::Builder::new()
             .name("load-server".to_owned())
@@ -52,6 +69,20 @@ impl Server {
     /// Received: uploads, over all clients. Sent: downloads.
     pub fn series(&self) -> Series {
         self.series.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether it goes on.
+    ///
+    /// # Errors
+    /// What has ended it.
+    pub fn check(&mut self) -> Result<(), LoadError> {
+        match self.thread.take_if(|thread| thread.is_finished()) {
+            Some(thread) => thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                .map_err(LoadError::system("serve")),
+            None => Ok(()),
+        }
     }
 
     /// Ends all connections and returns the whole series.

@@ -1,6 +1,5 @@
 //! Client and server against each other and against odd peers, over loopback.
 
-use super::hello::{Hello, Role};
 use super::report::ReportReader;
 use super::*;
 use crate::probe::Window;
@@ -28,11 +27,21 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// An ordinary blocking connection that has said hello.
+/// Says hello and waits for the answer; `None` when the server hangs up instead.
+fn say_hello(stream: &mut TcpStream, role: Role, congestion: &str, token: &str) -> Option<Answer> {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let hello = Hello { role, congestion: congestion.to_owned(), token: token.into() };
+    stream.write_all(&hello.encode()).unwrap();
+    let mut answer = [0];
+    stream.read_exact(&mut answer).ok()?;
+    Some(Answer::of(answer[0]).unwrap())
+}
+
+/// An ordinary blocking connection that has been accepted.
 fn peer(server: &Server, role: Role) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(&Hello { role, congestion: String::new() }.encode()).unwrap();
+    assert_eq!(say_hello(&mut stream, role, "", ""), Some(Answer::Accepted));
     stream
 }
 
@@ -155,13 +164,79 @@ fn garbage_and_silence_are_turned_away_while_service_goes_on() {
 }
 
 #[test]
-fn a_congestion_control_that_the_server_lacks_ends_the_download() {
+fn what_a_server_does_not_have_is_said() {
     let server = server("127.0.0.1:0");
-    let mut stream = TcpStream::connect(server.address()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(&Hello { role: Role::Source, congestion: "warp9".to_owned() }.encode()).unwrap();
-    let answer = stream.read(&mut [0; 16]);
-    assert!(matches!(&answer, Ok(0)) || answer.unwrap_err().kind() == io::ErrorKind::ConnectionReset);
+    for (role, congestion, expected) in [
+        (Role::Source, "warp9", Answer::NoCongestion),
+        (Role::Echo, "", Answer::NotOffered),
+        (Role::Datagrams, "", Answer::NotOffered),
+    ] {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        assert_eq!(say_hello(&mut stream, role, congestion, ""), Some(expected));
+        assert_eq!(stream.read(&mut [0; 16]).unwrap(), 0, "and the connection ends");
+    }
+}
+
+#[test]
+fn only_who_shows_the_token_is_served() {
+    let token: Token = "correct-horse".parse().unwrap();
+    let policy = Policy { token: Some(token.clone()), ..Policy::default() };
+    let server = Server::start_with("127.0.0.1:0".parse().unwrap(), policy, None).unwrap();
+    for wrong in ["", "correct-horsf", "correct-hors", "correct-horse-battery"] {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        assert_eq!(say_hello(&mut stream, Role::Source, "", wrong), Some(Answer::WrongToken), "{wrong}");
+    }
+    let mut refused = Client::start(plan(&server, 1, 1)).unwrap();
+    let error = refused.wait_established(clock::now() + PATIENCE).unwrap_err().to_string();
+    assert!(error.contains("--token") && !error.contains("horse"), "{error}");
+    let mut client = Client::start_with(plan(&server, 1, 1), Some(&token)).unwrap();
+    assert!(client.wait_established(clock::now() + PATIENCE).unwrap());
+}
+
+#[test]
+fn a_client_has_its_limits() {
+    let policy =
+        Policy { connections_per_client: 2, rate_per_client: Some(Rate::mbit_per_s(8)), ..Policy::default() };
+    let server = Server::start_with("127.0.0.1:0".parse().unwrap(), policy, None).unwrap();
+    let mut streams: Vec<_> = (0..3).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    let answers: Vec<_> = streams.iter_mut().map(|s| say_hello(s, Role::Source, "", "").unwrap()).collect();
+    assert_eq!(answers, [Answer::Accepted, Answer::Accepted, Answer::TooMany]);
+    // 1 MB/s for both together: a megabyte each takes about two seconds, never much less.
+    let before = clock::now();
+    let mut readers = Vec::new();
+    for mut stream in streams.drain(..2) {
+        readers.push(std::thread::spawn(move || stream.read_exact(&mut vec![0; 1_000_000])));
+    }
+    readers.into_iter().for_each(|reader| reader.join().unwrap().unwrap());
+    let took = clock::now() - before;
+    assert!(took > Duration::from_millis(1_500), "{took:?}");
+}
+
+#[test]
+fn thousands_of_silent_connections_bar_nobody() {
+    let server = server("127.0.0.1:0");
+    let mut silent = std::collections::VecDeque::new();
+    for _ in 0..3_000 {
+        silent.push_back(TcpStream::connect(server.address()).unwrap());
+        // The test's own descriptors are limited.
+        if silent.len() > 400 {
+            silent.pop_front();
+        }
+    }
+    let mut source = peer(&server, Role::Source);
+    source.read_exact(&mut [0; 100_000]).unwrap();
+}
+
+#[test]
+fn a_downloads_retransmissions_come_back_with_its_data() {
+    let server = server("127.0.0.1:0");
+    let mut client = Client::start(plan(&server, 0, 2)).unwrap();
+    client.wait_established(clock::now() + PATIENCE).unwrap();
+    let sent = |record: &ClientRecord| record.sent(always()).segments;
+    eventually("the server's count", || sent(&client.record()) > 1_000);
+    let (client, server) = (client.stop().unwrap(), server.stop().unwrap());
+    assert_eq!(client.downloads.len(), 2);
+    assert!(sent(&client) <= server.latest().sent.segments, "no more than was sent");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Moving bytes through a non-blocking socket, a bounded number at a time.
 
+use super::block::BlockWriter;
 use super::series::Sent;
 use platform::tcp::TcpSocket;
 use rand_pcg::Pcg32;
@@ -7,7 +8,7 @@ use rand_pcg::rand_core::Rng;
 use std::io::{self, Read, Write};
 
 /// Size of the buffers: one for all flows of a thread.
-const BUFFER_BYTES: usize = 128 * 1024;
+pub(super) const BUFFER_BYTES: usize = 128 * 1024;
 /// Reads or writes on one socket before the next one has its turn.
 const TURNS: usize = 4;
 
@@ -56,6 +57,31 @@ pub(super) fn fill(mut socket: &TcpSocket, payload: &[u8]) -> io::Result<u64> {
         }
     }
     Ok(taken)
+}
+
+/// Writes a source's stream until the socket takes no more, [`TURNS`] times and `most` bytes at most; the number of
+/// bytes taken.
+pub(super) fn fill_blocks(
+    mut socket: &TcpSocket,
+    blocks: &mut BlockWriter,
+    payload: &mut [u8],
+    most: usize,
+) -> io::Result<u64> {
+    let mut left = most;
+    for _ in 0..TURNS {
+        let next = blocks.next(payload);
+        match socket.write(&next[..next.len().min(left)]) {
+            Ok(0) => break,
+            Ok(count) => {
+                blocks.advance(count);
+                left -= count;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((most - left) as u64)
 }
 
 /// What the kernel has sent on this connection; zero when it cannot say.

@@ -1,14 +1,15 @@
 //! The client's thread: starts the flows, moves their bytes, notes the counters.
 
 use super::{LoadPlan, Shown};
-use crate::load::hello::{Hello, Role};
+use crate::load::hello::{Answer, Hello, Role};
 use crate::load::report::ReportReader;
 use crate::load::series::{Counters, Sent};
+use crate::load::token::Token;
 use crate::load::{LoadError, NOT_SENT_LOW_WATER_BYTES, STOP_CHECK, TICK, transfer};
 use platform::clock;
 use platform::poll::{Event, Interest, Poller};
 use platform::tcp::TcpSocket;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -16,8 +17,8 @@ use units::{Bytes, Timestamp};
 
 /// Between the starts of two flows, so that their slow starts do not run in lockstep.
 const STAGGER: Duration = Duration::from_millis(5);
-/// Longest wait for a handshake: room for two or three retransmitted SYNs (after 1, 3 and 7 s by RFC 6298).
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
+/// Longest wait for a handshake and the answer to the hello: room for two or three retransmitted SYNs (after 1, 3 and 7 s by RFC 6298).
+const START_TIMEOUT: Duration = Duration::from_secs(8);
 /// Longest silence of all flows together; even an upload that makes no progress gets reports.
 const SILENCE_LIMIT: Duration = Duration::from_secs(8);
 
@@ -41,14 +42,17 @@ struct Flow {
     /// Number among the flows of its direction.
     number: usize,
     socket: TcpSocket,
-    /// `Some` until the handshake has ended.
-    connecting_since: Option<Timestamp>,
+    /// `Some` until the server has answered the hello.
+    starting_since: Option<Timestamp>,
+    /// Whether the hello has been said.
+    greeted: bool,
     reports: ReportReader,
 }
 
 /// The client's thread.
 pub(super) struct Worker {
     plan: LoadPlan,
+    token: Option<Token>,
     shown: Arc<Shown>,
     poller: Poller,
     /// In the order of their start; the index is the poller's token.
@@ -60,9 +64,10 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn open(plan: LoadPlan, shown: Arc<Shown>) -> io::Result<Self> {
+    pub(super) fn open(plan: LoadPlan, token: Option<Token>, shown: Arc<Shown>) -> io::Result<Self> {
         Ok(Self {
             plan,
+            token,
             shown,
             poller: Poller::new()?,
             flows: Vec::new(),
@@ -121,7 +126,7 @@ impl Worker {
             .add(&socket, index as u64, Interest::WRITE)
             .map_err(LoadError::system("poll a socket"))?;
         let reports = ReportReader::default();
-        self.flows.push(Flow { role, number, socket, connecting_since: Some(now), reports });
+        self.flows.push(Flow { role, number, socket, starting_since: Some(now), greeted: false, reports });
         self.last_heard = now;
         Ok(())
     }
@@ -133,8 +138,12 @@ impl Worker {
     fn serve(&mut self, now: Timestamp, event: Event) -> Result<(), LoadError> {
         // Tokens are indices of flows, which are never removed.
         let index = event.token as usize;
-        if self.flows[index].connecting_since.is_some() {
-            return self.on_connected(now, index);
+        let flow = &self.flows[index];
+        if !flow.greeted {
+            return self.on_connected(index);
+        }
+        if flow.starting_since.is_some() {
+            return self.on_answer(now, index);
         }
         let broken_off = match self.transfer(now, index, event) {
             Ok(false) => return Ok(()),
@@ -147,18 +156,40 @@ impl Worker {
         Err(LoadError::BrokenOff { flow, server: self.plan.server, source: broken_off })
     }
 
-    /// The handshake has ended: says hello and lets the flow run.
-    fn on_connected(&mut self, now: Timestamp, index: usize) -> Result<(), LoadError> {
+    /// The handshake has ended: says hello.
+    fn on_connected(&mut self, index: usize) -> Result<(), LoadError> {
         let flow = &mut self.flows[index];
-        flow.connecting_since = None;
-        let hello = Hello { role: flow.role, congestion: self.plan.congestion.clone() }.encode();
-        let interest = if flow.role == Role::Sink { Interest::READ_WRITE } else { Interest::READ };
+        flow.greeted = true;
+        let token = self.token.as_ref().map_or(Vec::new(), |token| token.as_bytes().to_vec());
+        let hello = Hello { role: flow.role, congestion: self.plan.congestion.clone(), token }.encode();
         let greeted = flow.socket.take_error().and_then(|error| error.map_or(Ok(()), Err)).and_then(|()| {
             // The send buffer is empty and takes a few bytes whole.
             (&flow.socket).write_all(&hello)?;
-            self.poller.change(&flow.socket, index as u64, interest)
+            self.poller.change(&flow.socket, index as u64, Interest::READ)
         });
-        greeted.map_err(|source| self.connect_error(source))?;
+        greeted.map_err(|source| self.connect_error(source))
+    }
+
+    /// The server has answered: lets the flow run, if it may.
+    fn on_answer(&mut self, now: Timestamp, index: usize) -> Result<(), LoadError> {
+        let flow = &mut self.flows[index];
+        let mut answer = [0];
+        let read = match (&flow.socket).read(&mut answer) {
+            Ok(0) => Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "it hung up; is it an accel of this version?",
+            )),
+            Ok(_) => Ok(Answer::of(answer[0]).unwrap_or(Answer::NotOffered)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => Err(error),
+        };
+        flow.starting_since = None;
+        let interest = if flow.role == Role::Sink { Interest::READ_WRITE } else { Interest::READ };
+        let changed = self.poller.change(&flow.socket, index as u64, interest);
+        let answer = read.and_then(|answer| changed.map(|()| answer)).map_err(|e| self.connect_error(e))?;
+        if let Some(reason) = answer.refusal() {
+            return Err(LoadError::TurnedAway { server: self.plan.server, reason });
+        }
         self.shown.established.fetch_add(1, Ordering::Relaxed);
         self.last_heard = now;
         Ok(())
@@ -176,10 +207,14 @@ impl Worker {
         self.last_heard = now;
         let Flow { role, number, socket, reports, .. } = flow;
         match role {
-            Role::Source => transfer::drain(socket, &mut self.buffer, |bytes| {
-                self.received += Bytes::new(bytes.len() as u64);
-            }),
-            Role::Sink => {
+            Role::Source => {
+                let mut downloads = self.shown.downloads.lock().unwrap_or_else(PoisonError::into_inner);
+                transfer::drain(socket, &mut self.buffer, |bytes| {
+                    self.received += Bytes::new(bytes.len() as u64);
+                    downloads[*number].push(now, bytes);
+                })
+            }
+            _ => {
                 let mut uploads = self.shown.uploads.lock().unwrap_or_else(PoisonError::into_inner);
                 transfer::drain(socket, &mut self.buffer, |bytes| {
                     reports.push(bytes, |report| uploads.on_report(now, *number, report));
@@ -190,8 +225,8 @@ impl Worker {
 
     fn tick(&mut self, now: Timestamp) -> Result<(), LoadError> {
         self.note(now);
-        let is_overdue = |since: Timestamp| now.saturating_since(since) > CONNECT_TIMEOUT;
-        if self.flows.iter().any(|flow| flow.connecting_since.is_some_and(is_overdue)) {
+        let is_overdue = |since: Timestamp| now.saturating_since(since) > START_TIMEOUT;
+        if self.flows.iter().any(|flow| flow.starting_since.is_some_and(is_overdue)) {
             return Err(self.connect_error(io::ErrorKind::TimedOut.into()));
         }
         let silence = now.saturating_since(self.last_heard);

@@ -1,51 +1,55 @@
 //! The server's thread: all connections, whatever each of them is for.
 
-use crate::load::hello::{self, Hello, NotAHello, Role};
-use crate::load::report::Report;
+use super::connection::{Connection, State};
+use super::handover::{Greeted, Handover, Place};
+use crate::load::block::BlockWriter;
+use crate::load::hello::{self, Answer, Hello, NotAHello, Role};
+use crate::load::policy::{Clients, Policy, client_of};
 use crate::load::series::{Counters, Sent, Series};
 use crate::load::{NOT_SENT_LOW_WATER_BYTES, STOP_CHECK, TICK, transfer};
 use platform::clock;
 use platform::poll::{Event, Interest, Poller};
 use platform::tcp::TcpSocket;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use units::{Bytes, Timestamp};
 
-/// Connections served at once; more are closed as they come.
-const MAX_CONNECTIONS: usize = 512;
+/// Connections without a complete hello; beyond, the oldest gives way, so that silent ones never bar a client.
+const MAX_GREETING: usize = 256;
+/// A hello has to come within this time.
+const GREETING_LIMIT: Duration = Duration::from_secs(10);
 /// A connection that has moved nothing for this long is closed: its peer is gone.
 const IDLE_LIMIT: Duration = Duration::from_secs(30);
 /// Token of the listener; connections count from zero.
 const LISTENER: u64 = u64::MAX;
 
-/// What a connection is for.
-enum State {
-    /// The hello is incomplete so far.
-    Greeting(Vec<u8>),
-    Sink {
-        received: Bytes,
-        /// The rest of a report that the socket did not take.
-        unsent: Vec<u8>,
-    },
-    Source,
-}
-
-struct Connection {
-    socket: TcpSocket,
-    state: State,
-    last_moved: Timestamp,
+/// What happens to a connection after its turn.
+enum Next {
+    Stay,
+    /// The peer has ended it.
+    Close,
+    /// It is turned away, with an answer that must reach the peer.
+    Refuse,
+    /// It belongs to the echo thread from now on.
+    PassOn(Role),
 }
 
 /// The server's thread.
 pub(super) struct Service {
     listener: TcpSocket,
+    policy: Policy,
+    clients: Arc<Mutex<Clients>>,
+    echo: Option<Handover>,
     stop: Arc<AtomicBool>,
     series: Arc<Mutex<Series>>,
     poller: Poller,
     connections: BTreeMap<u64, Connection>,
+    /// Those that are greeting, oldest first.
+    greeting: BTreeSet<u64>,
     next_token: u64,
     received: Bytes,
     /// What connections that have ended had sent.
@@ -57,6 +61,8 @@ pub(super) struct Service {
 impl Service {
     pub(super) fn open(
         listener: TcpSocket,
+        policy: Policy,
+        echo: Option<Handover>,
         stop: Arc<AtomicBool>,
         series: Arc<Mutex<Series>>,
     ) -> io::Result<Self> {
@@ -64,10 +70,14 @@ impl Service {
         poller.add(&listener, LISTENER, Interest::READ)?;
         Ok(Self {
             listener,
+            clients: Arc::new(Mutex::new(Clients::new(&policy))),
+            policy,
+            echo,
             stop,
             series,
             poller,
             connections: BTreeMap::new(),
+            greeting: BTreeSet::new(),
             next_token: 0,
             received: Bytes::ZERO,
             sent_before: Sent::default(),
@@ -106,7 +116,7 @@ impl Service {
     fn accept(&mut self, now: Timestamp) -> io::Result<()> {
         loop {
             match self.listener.accept() {
-                Ok(Some((socket, _))) => self.admit(now, socket),
+                Ok(Some((socket, peer))) => self.admit(now, socket, peer),
                 Ok(None) => return Ok(()),
                 Err(_) => return self.poller.change(&self.listener, LISTENER, Interest::NONE),
             }
@@ -114,117 +124,187 @@ impl Service {
     }
 
     /// Starts to serve a connection; it is closed right away where that is not possible.
-    fn admit(&mut self, now: Timestamp, socket: TcpSocket) {
+    fn admit(&mut self, now: Timestamp, socket: TcpSocket, peer: SocketAddr) {
         let token = self.next_token;
         let prepared = socket
             .set_not_sent_low_water(NOT_SENT_LOW_WATER_BYTES)
             .and_then(|()| self.poller.add(&socket, token, Interest::READ));
-        if prepared.is_ok() && self.connections.len() < MAX_CONNECTIONS {
-            self.next_token += 1;
-            let state = State::Greeting(Vec::new());
-            self.connections.insert(token, Connection { socket, state, last_moved: now });
+        if prepared.is_err() {
+            return;
+        }
+        self.next_token += 1;
+        let state = State::Greeting(Vec::new());
+        let connection = Connection { socket, state, client: peer.ip(), last_moved: now, paused: false };
+        self.connections.insert(token, connection);
+        self.greeting.insert(token);
+        if self.greeting.len() > MAX_GREETING
+            && let Some(oldest) = self.greeting.pop_first()
+            && let Some(connection) = self.connections.remove(&oldest)
+        {
+            self.abort(connection);
         }
     }
 
     fn serve(&mut self, now: Timestamp, event: Event) {
         let Some(mut connection) = self.connections.remove(&event.token) else { return };
-        match self.advance(&mut connection, now, event) {
-            Ok(true) => drop(self.connections.insert(event.token, connection)),
-            Ok(false) => self.close(connection, now),
+        let next = self.advance(&mut connection, now, event);
+        if !connection.is_greeting() || !matches!(next, Ok(Next::Stay)) {
+            self.greeting.remove(&event.token);
+        }
+        match next {
+            Ok(Next::Stay) => drop(self.connections.insert(event.token, connection)),
+            Ok(Next::Close) => self.close(connection, now),
+            // An ordinary close, so that the answer arrives.
+            Ok(Next::Refuse) => {}
+            Ok(Next::PassOn(role)) => self.pass_on(connection, role),
             Err(_) => self.abort(connection),
         }
     }
 
-    /// Moves what can be moved; whether the connection goes on.
-    fn advance(&mut self, connection: &mut Connection, now: Timestamp, event: Event) -> io::Result<bool> {
-        let Connection { socket, state, last_moved } = connection;
-        if event.writable && matches!(state, State::Source) && transfer::fill(socket, &self.payload)? > 0 {
-            *last_moved = now;
+    /// Moves what can be moved.
+    fn advance(&mut self, connection: &mut Connection, now: Timestamp, event: Event) -> io::Result<Next> {
+        if connection.is_greeting() {
+            return self.greet(connection, event.token, now);
         }
-        if !event.readable {
-            return Ok(true);
+        if connection.paused && !event.readable {
+            return Ok(Next::Stay);
         }
-        let mut moved = Bytes::ZERO;
-        let ended = match state {
-            State::Greeting(said) => {
-                let ended = transfer::drain(socket, &mut self.buffer[..hello::MAX_BYTES], |bytes| {
-                    said.extend_from_slice(bytes);
-                })?;
-                return Ok(!ended && self.greet(connection, event.token, now)?);
+        let mut moved = 0;
+        let most = self.with_clients(|clients| clients.budget(connection.client));
+        let Connection { socket, state, .. } = connection;
+        if event.writable
+            && let State::Source(blocks) = state
+        {
+            moved += transfer::fill_blocks(socket, blocks, &mut self.payload, most)?;
+        }
+        let mut ended = Ok(false);
+        if event.readable {
+            let mut read = 0;
+            ended = transfer::drain(socket, &mut self.buffer, |bytes| read += bytes.len() as u64);
+            // Counted before an error ends the connection: what was read was received. A client of a source has
+            // nothing more to say.
+            if let State::Sink { received, .. } = state {
+                *received += Bytes::new(read);
+                self.received += Bytes::new(read);
             }
-            State::Sink { received, .. } => {
-                let count = |bytes: &[u8]| moved += Bytes::new(bytes.len() as u64);
-                let ended = transfer::drain(socket, &mut self.buffer, count);
-                // Counted before an error ends the connection: what was read was received.
-                *received += moved;
-                self.received += moved;
-                ended?
-            }
-            // A client of a source has nothing more to say.
-            State::Source => transfer::drain(socket, &mut self.buffer, |_| ())?,
-        };
-        if moved > Bytes::ZERO {
-            *last_moved = now;
+            moved += read;
         }
-        Ok(!ended)
+        if moved > 0 {
+            connection.last_moved = now;
+        }
+        if !self.with_clients(|clients| clients.spend(connection.client, moved)) {
+            connection.paused = true;
+            self.poller.change(&connection.socket, event.token, Interest::NONE)?;
+        }
+        ended.map(|ended| if ended { Next::Close } else { Next::Stay })
     }
 
-    /// Reads the hello and takes up the role; whether the connection goes on. What follows the hello is data.
-    fn greet(&mut self, connection: &mut Connection, token: u64, now: Timestamp) -> io::Result<bool> {
-        let State::Greeting(said) = &connection.state else { return Ok(true) };
-        let (hello, length) = match Hello::parse(said) {
-            Ok(Some(found)) => found,
-            Ok(None) => return Ok(true),
-            Err(NotAHello) => return Ok(false),
+    /// Reads the hello, answers it and takes up the role. A client waits for the answer before it says more.
+    fn greet(&mut self, connection: &mut Connection, token: u64, now: Timestamp) -> io::Result<Next> {
+        let Connection { socket, state, client, .. } = connection;
+        let State::Greeting(said) = state else { return Ok(Next::Stay) };
+        let ended = transfer::drain(socket, &mut self.buffer[..hello::MAX_BYTES], |bytes| {
+            said.extend_from_slice(bytes);
+        })?;
+        let hello = match Hello::parse(said) {
+            _ if ended => return Ok(Next::Close),
+            Ok(Some((hello, length))) if length == said.len() => hello,
+            Ok(None) => return Ok(Next::Stay),
+            Ok(Some(_)) | Err(NotAHello) => return Ok(Next::Close),
         };
-        let first_data = Bytes::new((said.len() - length) as u64);
-        let Hello { role, congestion } = hello;
-        if !congestion.is_empty() {
-            connection.socket.set_congestion(&congestion)?;
+        let peer = client_of(*client);
+        let answer = self.judge(&hello, socket, peer);
+        let mut socket = &connection.socket;
+        let answered = socket.write(&[answer.byte()]);
+        if answer != Answer::Accepted {
+            return answered.map(|_| Next::Refuse);
         }
-        connection.last_moved = now;
-        connection.state = match role {
-            Role::Sink => {
-                // A report must not wait for the acknowledgement of the one before (Nagle's algorithm): that may
-                // be held up in the very queue that the upload has filled.
-                connection.socket.set_no_delay()?;
-                self.received += first_data;
-                State::Sink { received: first_data, unsent: Vec::new() }
-            }
-            Role::Source => {
-                self.poller.change(&connection.socket, token, Interest::READ_WRITE)?;
-                State::Source
-            }
-        };
-        Ok(true)
+        match hello.role {
+            Role::Echo | Role::Datagrams if answered.is_ok() => return Ok(Next::PassOn(hello.role)),
+            Role::Source => connection.state = State::Source(BlockWriter::default()),
+            _ => connection.state = State::Sink { received: Bytes::ZERO, unsent: Vec::new() },
+        }
+        // From here on the connection is on its client's account.
+        (connection.client, connection.last_moved) = (peer, now);
+        connection.report(now)?;
+        self.poller.change(&connection.socket, token, connection.interest())?;
+        answered.map(|_| Next::Stay)
+    }
+
+    /// Whether the client gets what it wants; if so, the connection is on its account.
+    fn judge(&mut self, hello: &Hello, socket: &TcpSocket, client: IpAddr) -> Answer {
+        if self.policy.token.as_ref().is_some_and(|token| !token.is(&hello.token)) {
+            return Answer::WrongToken;
+        }
+        if self.echo.is_none() && matches!(hello.role, Role::Echo | Role::Datagrams) {
+            return Answer::NotOffered;
+        }
+        // Reports and echoes must not wait for the acknowledgement of the one before (Nagle's algorithm): that may be
+        // held up in the very queue that an upload has filled. Bulk data fill their segments anyway.
+        let congestion = &hello.congestion;
+        let prepared = socket
+            .set_no_delay()
+            .and_then(|()| if congestion.is_empty() { Ok(()) } else { socket.set_congestion(congestion) });
+        if prepared.is_err() {
+            return Answer::NoCongestion;
+        }
+        let policy = self.policy.clone();
+        if self.with_clients(|clients| clients.admit(client, &policy)) {
+            Answer::Accepted
+        } else {
+            Answer::TooMany
+        }
+    }
+
+    fn pass_on(&mut self, connection: Connection, role: Role) {
+        let Connection { socket, client, .. } = connection;
+        let place = Place::new(client_of(client), Arc::clone(&self.clients));
+        if let Some(echo) = &mut self.echo
+            && self.poller.remove(&socket).is_ok()
+        {
+            echo.pass(Greeted { socket, role, peer: client.to_canonical(), place });
+        }
     }
 
     /// Ends a connection that the client has ended; a sink says a last time how much has come.
     fn close(&mut self, mut connection: Connection, now: Timestamp) {
-        self.sent_before = self.sent_before + connection.sent();
+        self.settle(&connection);
         // The client may be gone altogether; then there is nobody to tell.
         drop(connection.report(now));
     }
 
     /// Ends a connection that goes on or has failed, without a trailing close.
     fn abort(&mut self, connection: Connection) {
-        self.sent_before = self.sent_before + connection.sent();
+        self.settle(&connection);
         let Connection { socket, .. } = connection;
         // Should that be refused, an ordinary close follows, which is slower and no worse.
         drop(socket.reset_on_close());
     }
 
+    /// Closes the books of a connection that ends.
+    fn settle(&mut self, connection: &Connection) {
+        self.sent_before = self.sent_before + connection.sent();
+        if !connection.is_greeting() {
+            self.with_clients(|clients| clients.release(connection.client));
+        }
+    }
+
     fn tick(&mut self, now: Timestamp) -> io::Result<()> {
         self.poller.change(&self.listener, LISTENER, Interest::READ)?;
         self.note(now);
+        self.with_clients(Clients::on_tick);
         let mut ended = Vec::new();
         for (&token, connection) in &mut self.connections {
-            let idle = now.saturating_since(connection.last_moved) > IDLE_LIMIT;
+            let limit = if connection.is_greeting() { GREETING_LIMIT } else { IDLE_LIMIT };
+            let idle = now.saturating_since(connection.last_moved) > limit;
             if idle || connection.report(now).is_err() {
                 ended.push(token);
+            } else if std::mem::take(&mut connection.paused) {
+                self.poller.change(&connection.socket, token, connection.interest())?;
             }
         }
         for token in ended {
+            self.greeting.remove(&token);
             if let Some(connection) = self.connections.remove(&token) {
                 self.abort(connection);
             }
@@ -238,28 +318,8 @@ impl Service {
         let counters = Counters { received: self.received, sent };
         self.series.lock().unwrap_or_else(PoisonError::into_inner).push(now, counters);
     }
-}
 
-impl Connection {
-    /// Bulk data sent; a sink's reports are none.
-    fn sent(&self) -> Sent {
-        match self.state {
-            State::Source => transfer::sent(&self.socket),
-            State::Greeting(_) | State::Sink { .. } => Sent::default(),
-        }
-    }
-
-    /// Sends a sink's report; a new one only when the last one has left completely.
-    fn report(&mut self, now: Timestamp) -> io::Result<()> {
-        let State::Sink { received, unsent } = &mut self.state else { return Ok(()) };
-        if unsent.is_empty() {
-            unsent.extend(Report { at: now, received: *received }.encode());
-        }
-        match (&self.socket).write(unsent) {
-            Ok(count) => drop(unsent.drain(..count)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
+    fn with_clients<T>(&self, act: impl FnOnce(&mut Clients) -> T) -> T {
+        act(&mut self.clients.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
