@@ -1,5 +1,9 @@
 //! The command line as typed.
 
+use crate::command::classify::ClassifyArgs;
+use crate::command::compare::CompareArgs;
+use crate::command::serve::{SERVE_EXAMPLES, ServeArgs};
+use crate::command::summary::SummaryArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +17,8 @@ Exit codes:
     3  the shaper is missing, did not start or ended during the run
     4  the run document could not be written (the table is still printed)
     5  this system does not allow the emulated line; the message says what to type
+    6  a file cannot be read, is cut or corrupt, or of an unknown format or version
+    7  the samples in a file make no sense (negative, NaN, unsorted, twice, none)
   130  interrupted by Ctrl-C, SIGTERM or SIGHUP; nothing is left behind";
 
 const LAB_EXAMPLES: &str = "\
@@ -43,6 +49,18 @@ pub enum Command {
     /// Needs neither root (where unprivileged user namespaces are allowed) nor the Internet.
     #[command(after_help = format!("{LAB_EXAMPLES}\n\n{EXIT_CODES}"))]
     Lab(LabArgs),
+    /// Name what made the tail of recorded samples: a queue, loss, both, spikes, two routes
+    Classify(ClassifyArgs),
+    /// Percentiles, loss and jitter of recorded samples with their intervals
+    Summary(SummaryArgs),
+    /// Two recorded runs side by side; a description, not a verdict
+    Compare(CompareArgs),
+    /// Be the far end of a measurement: load and echoes by TCP and UDP
+    ///
+    /// Needs no privilege. Off this machine it wants a token, printed at the start; it answers no datagram of anybody
+    /// who has not shown it.
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(ServeArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell.
@@ -55,13 +73,13 @@ pub enum Command {
 /// `accel lab`. Values may start with a hyphen, so that `--jitter -1ms` is refused for what it is.
 #[derive(Clone, Debug, Args)]
 pub struct LabArgs {
-    /// Rate of the line towards the server
+    /// Rate of the line towards the server (such as 20mbit, 1.5gbit, 500kbit)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, default_value = "20mbit")]
     pub up: Rate,
     /// Rate of the line towards the client
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, default_value = "100mbit")]
     pub down: Rate,
-    /// Two-way delay of the empty line
+    /// Two-way delay of the empty line (such as 20ms, 0.5s)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "20ms", value_parser = parse_span)]
     pub rtt: Duration,
     /// Size of the FIFO in each direction, as time at the line's rate

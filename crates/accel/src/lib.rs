@@ -3,11 +3,14 @@
 pub mod args;
 pub mod command;
 pub mod config;
+pub mod echo;
 pub mod emulator;
+pub mod import;
 pub mod load;
 pub mod probe;
 pub mod render;
 pub mod run;
+pub mod serve;
 pub mod shaper_process;
 pub mod statement;
 pub mod verdict;

@@ -84,7 +84,7 @@ fn quiet(i: u32) -> f64 {
 #[test]
 fn counters_win_over_shape() {
     // The shape says two routes; the counters say that every slow probe was sent again.
-    let slow = |i: u32| i % 3 == 0;
+    let slow = |i: u32| i.is_multiple_of(3);
     let shaped: Vec<Probe> =
         (0..300).map(|i| probe(i, Some(quiet(i) + if slow(i) { 77.0 } else { 0.0 }), None)).collect();
     assert_eq!(classify(&shaped, &[]).label, TailLabel::BimodalRoute);

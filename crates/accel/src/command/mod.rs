@@ -1,8 +1,14 @@
 //! The sub-commands: each resolves, runs and hands back text; only `main` prints.
 
+pub mod classify;
+pub mod compare;
 mod json_file;
 pub mod lab;
+mod offline;
 mod progress;
+pub mod serve;
+mod signals;
+pub mod summary;
 
 use crate::args::{Cli, Command};
 use crate::render::text::Style;
@@ -25,6 +31,10 @@ pub enum Exit {
     NotWritten = 4,
     /// The system does not allow the emulated line.
     Forbidden = 5,
+    /// A file of samples cannot be read, is cut or corrupt, or of a format or version that is not known.
+    Unreadable = 6,
+    /// The samples in a file make no sense: negative, no number, not in time order, twice, or none.
+    BadSamples = 7,
     /// Ctrl-C and its like: 128 + SIGINT, as shells have it.
     Interrupted = 130,
 }
@@ -84,6 +94,10 @@ impl From<Failure> for Report {
 pub fn run(command: Command, style: Style) -> Report {
     match command {
         Command::Lab(args) => lab::run(args, style).unwrap_or_else(Report::from),
+        Command::Classify(args) => classify::run(&args).unwrap_or_else(Report::from),
+        Command::Summary(args) => summary::run(&args).unwrap_or_else(Report::from),
+        Command::Compare(args) => compare::run(&args).unwrap_or_else(Report::from),
+        Command::Serve(args) => serve::run(&args).unwrap_or_else(Report::from),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "accel", &mut script);

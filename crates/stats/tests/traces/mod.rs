@@ -2,6 +2,7 @@
 //!
 //! Nothing is random but the seed: the same seed gives the same trace everywhere.
 
+mod draws;
 mod network;
 mod random;
 

@@ -26,21 +26,6 @@ impl Random {
         low + (high - low) * self.uniform()
     }
 
-    /// Uniform in the logarithm between two positive numbers.
-    pub fn log_between(&mut self, low: f64, high: f64) -> f64 {
-        self.between(low.ln(), high.ln()).exp()
-    }
-
-    /// True with the given probability.
-    pub fn chance(&mut self, probability: f64) -> bool {
-        self.uniform() < probability
-    }
-
-    /// One of a list.
-    pub fn pick(&mut self, from: &[f64]) -> f64 {
-        from[(self.uniform() * from.len() as f64) as usize]
-    }
-
     /// Exponential with the given mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.uniform()).ln()
