@@ -159,16 +159,24 @@ impl<'a> Supervisor<'a> {
 
     /// Takes what the worker says.
     fn listen(&mut self, now: Timestamp) {
-        let Some(shift) = &mut self.shift else { return };
-        while let Received::Message(bytes) = shift.channel().receive() {
-            shift.note_sign(now);
-            if let Some(Message::Report(report)) = Message::from_bytes(&bytes) {
-                let earlier = self.last_report.replace((now, report));
-                if let Some((then, earlier)) = earlier {
-                    let line = status::line(self.config.rate, &earlier, &report, now - then);
-                    print_line(&mut self.log, &mut self.lines, &line);
+        while let Some(shift) = &mut self.shift {
+            match shift.channel().receive() {
+                Received::Message(bytes) => {
+                    shift.note_sign(now);
+                    self.hear(now, &bytes);
                 }
+                Received::Nothing => return,
+                // A dying worker's channel closes a moment before its end shows; without this wait we would spin.
+                Received::Closed => return drop(wait_any([shift.exit_fd()], now + SILENCE)),
             }
+        }
+    }
+
+    fn hear(&mut self, now: Timestamp, bytes: &[u8]) {
+        let Some(Message::Report(report)) = Message::from_bytes(bytes) else { return };
+        if let Some((then, earlier)) = self.last_report.replace((now, report)) {
+            let line = status::line(self.config.rate, &earlier, &report, now - then);
+            print_line(&mut self.log, &mut self.lines, &line);
         }
     }
 
