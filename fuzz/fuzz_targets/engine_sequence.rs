@@ -1,7 +1,7 @@
 //! Any sequence of calls, four bytes each: every packet comes back once and in its flow's order.
 #![no_main]
 
-use engine::{Packet, Poll, Shaper, ShaperConfig};
+use engine::{Framing, Overhead, Packet, Poll, Shaper, ShaperConfig};
 use libfuzzer_sys::fuzz_target;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -20,7 +20,11 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let config = ShaperConfig {
-        overhead: i32::from(overhead as i8) * 16,
+        overhead: Overhead {
+            bytes: i32::from(overhead as i8) * 16,
+            mpu: u32::from(limit) / 2,
+            framing: [Framing::Plain, Framing::Ptm, Framing::Atm][usize::from(credit % 3)],
+        },
         limit_packets: limit.into(),
         credit: Duration::from_micros(u64::from(credit) * 4),
         target: Duration::from_micros(500),
@@ -62,7 +66,7 @@ impl World {
             handle: (flow, self.serial),
             flow,
             bytes,
-            segments: u16::from(bits / 4),
+            segment_bytes: u16::from(bits / 4) * 24,
             header_bytes: 52,
             ecn: Ecn::from_bits(bits >> 1),
         };

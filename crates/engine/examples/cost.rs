@@ -53,7 +53,7 @@ fn workload(flows: u64, packets: u64) -> Vec<Packet<u32>> {
             let flow = u64::from(handle).wrapping_mul(0x9e37_79b9_7f4a_7c15) % flows;
             let bytes = if handle % 6 == 5 { 60 } else { 1_500 };
             let flow = hashes[flow as usize];
-            Packet { handle, flow, bytes, segments: 1, header_bytes: 52, ecn: Ecn::NotEct }
+            Packet { handle, flow, bytes, segment_bytes: 0, header_bytes: 52, ecn: Ecn::NotEct }
         })
         .collect()
 }

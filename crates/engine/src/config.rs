@@ -1,5 +1,6 @@
 //! The engine's settings, and what follows from them at a given rate.
 
+use crate::Overhead;
 use std::time::Duration;
 use units::{Bytes, Rate};
 
@@ -33,8 +34,8 @@ const BUFFER_SMALLEST: Bytes = Bytes::new(4 * MTU_BYTES as u64);
 pub struct ShaperConfig {
     /// Rate of the link in wire bits, raised to [`MIN_RATE`].
     pub rate: Rate,
-    /// Bytes that the link adds to each IP packet; negative where it carries fewer.
-    pub overhead: i32,
+    /// What each packet costs on the link beyond its IP bytes.
+    pub overhead: Overhead,
     /// CoDel's target: the standing queue that is tolerated (RFC 8289 section 4.3). Raised to 1.5 MTU times where the
     /// rate is low (RFC 8290 section 5.2.2).
     pub target: Duration,
@@ -54,7 +55,7 @@ impl ShaperConfig {
     pub const fn new(rate: Rate) -> Self {
         Self {
             rate,
-            overhead: 0,
+            overhead: Overhead::NONE,
             target: Duration::from_millis(5),
             interval: Duration::from_millis(100),
             ecn: true,

@@ -227,7 +227,7 @@ impl<H> FairQueue<H> {
 
 /// Whether a packet may use the express lane.
 fn is_small<H>(packet: &Packet<H>, wire_bytes: u32) -> bool {
-    wire_bytes <= EXPRESS_BYTES && packet.segments <= 1
+    wire_bytes <= EXPRESS_BYTES && !packet.is_super()
 }
 
 #[cfg(test)]
@@ -238,7 +238,7 @@ mod tests {
     const QUANTUM: i64 = 1_514;
 
     fn packet(flow: u64, handle: u32, bytes: u32) -> Packet<u32> {
-        Packet { handle, flow, bytes, segments: 1, header_bytes: 40, ecn: Ecn::NotEct }
+        Packet { handle, flow, bytes, segment_bytes: 0, header_bytes: 40, ecn: Ecn::NotEct }
     }
 
     /// A fair queue with its pushes and sends in short form.

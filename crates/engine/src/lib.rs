@@ -29,6 +29,7 @@ mod config;
 mod fair_queue;
 mod flow_table;
 mod histogram;
+mod overhead;
 mod pacer;
 mod packet;
 mod queue_list;
@@ -39,6 +40,7 @@ mod store;
 
 pub use config::{EXPRESS_BYTES, MIN_RATE, MTU_BYTES, ShaperConfig};
 pub use histogram::Histogram;
+pub use overhead::{Framing, Overhead, ParseOverheadError};
 pub use packet::Packet;
 pub use shaper::{Backlog, DropReason, Poll, Shaper};
 pub use stats::{Count, Stats};

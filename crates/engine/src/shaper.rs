@@ -82,7 +82,7 @@ impl<H> Shaper<H> {
     /// hand them back as drops.
     #[inline]
     pub fn push(&mut self, now: Timestamp, packet: Packet<H>) {
-        let wire_bytes = packet.wire_bytes(self.config.overhead);
+        let wire_bytes = packet.wire_bytes(&self.config.overhead);
         self.stats.enqueued.add(packet.bytes);
         let shared = self.queue.push(now, packet, wire_bytes, self.limits.quantum);
         self.stats.shared += u64::from(shared);

@@ -15,8 +15,10 @@ fn run(shaper: &mut Shaper<u64>, from: Timestamp, packets: u64, flows: u64) -> (
     let (mut now, mut back) = (from, 0);
     for handle in 0..packets {
         let flow = (handle % flows).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        shaper
-            .push(now, Packet { handle, flow, bytes: 1_500, segments: 1, header_bytes: 52, ecn: Ecn::Ect0 });
+        shaper.push(
+            now,
+            Packet { handle, flow, bytes: 1_500, segment_bytes: 0, header_bytes: 52, ecn: Ecn::Ect0 },
+        );
         now += Duration::from_micros(109);
         while let Poll::Send { .. } | Poll::Drop { .. } = shaper.poll(now) {
             back += 1;

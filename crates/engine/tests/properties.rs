@@ -1,6 +1,6 @@
 //! What holds for any sequence of calls.
 
-use engine::{DropReason, EXPRESS_BYTES, MTU_BYTES, Packet, Poll, Shaper, ShaperConfig};
+use engine::{DropReason, EXPRESS_BYTES, Framing, MTU_BYTES, Overhead, Packet, Poll, Shaper, ShaperConfig};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,7 +12,7 @@ enum Call {
     Push {
         flow: u64,
         bytes: u32,
-        segments: u16,
+        segment_bytes: u16,
         ecn: Ecn,
     },
     Pass(Duration),
@@ -26,13 +26,13 @@ fn call(rates: bool) -> impl Strategy<Value = Call> {
     // 20 flows of one set of eight queues: some are guests of others.
     let flow = (0..20_u64).prop_map(|n| n << 32 | n << 10 | 5);
     let size = prop_oneof![
-        4 => Just((60, 1)), 4 => Just((1_500, 1)), 2 => (1..2_000_u32, Just(1_u16)),
-        1 => (2..=44_u16).prop_map(|segments| (u32::from(segments) * 1_448 + 52, segments)),
+        4 => Just((60, 0)), 4 => Just((1_500, 0)), 2 => (1..2_000_u32, Just(0_u16)),
+        1 => (1_501..65_000_u32, Just(1_500)),
     ];
-    let push = (flow, size, ecn).prop_map(|(flow, (bytes, segments), ecn)| Call::Push {
+    let push = (flow, size, ecn).prop_map(|(flow, (bytes, segment_bytes), ecn)| Call::Push {
         flow,
         bytes,
-        segments,
+        segment_bytes,
         ecn,
     });
     let pass = (0..3_000_u64).prop_map(|us| Call::Pass(Duration::from_micros(us)));
@@ -43,7 +43,10 @@ fn call(rates: bool) -> impl Strategy<Value = Call> {
 
 fn config() -> impl Strategy<Value = ShaperConfig> {
     let rate = prop_oneof![Just(1_u64), Just(20), Just(350), Just(1_000)];
-    (rate, -14..50_i32, 0..300_u64, 5..200_u32).prop_map(|(mbit, overhead, credit_us, limit_packets)| {
+    let framing = prop::sample::select(vec![Framing::Plain, Framing::Ptm, Framing::Atm]);
+    let overhead =
+        (-14..50_i32, 0..100_u32, framing).prop_map(|(bytes, mpu, framing)| Overhead { bytes, mpu, framing });
+    (rate, overhead, 0..300_u64, 5..200_u32).prop_map(|(mbit, overhead, credit_us, limit_packets)| {
         ShaperConfig {
             overhead,
             credit: Duration::from_micros(credit_us),
@@ -54,6 +57,24 @@ fn config() -> impl Strategy<Value = ShaperConfig> {
             ..ShaperConfig::new(Rate::mbit_per_s(mbit))
         }
     })
+}
+
+/// What each segment of a super-packet repeats.
+const HEADER_BYTES: u16 = 52;
+
+/// What the link carries for a packet, segment by segment.
+fn wire_bytes(bytes: u32, segment_bytes: u16, overhead: &Overhead) -> u64 {
+    if segment_bytes == 0 || bytes <= segment_bytes.into() {
+        return overhead.charge(bytes).into();
+    }
+    let header = u32::from(HEADER_BYTES);
+    let (mut left, mut sum) = (bytes - header, 0);
+    while left > 0 {
+        let part = left.min(u32::from(segment_bytes) - header);
+        sum += u64::from(overhead.charge(part + header));
+        left -= part;
+    }
+    sum
 }
 
 /// A packet in flight, as the test knows it.
@@ -70,7 +91,7 @@ struct World {
     /// Time and wire bytes of each packet sent.
     sent: Vec<(Timestamp, u64)>,
     wire_bytes: BTreeMap<u64, u64>,
-    overhead: i32,
+    overhead: Overhead,
 }
 
 impl World {
@@ -89,15 +110,13 @@ impl World {
 
     fn make(&mut self, call: &Call) {
         match *call {
-            Call::Push { flow, bytes, segments, ecn } => {
+            Call::Push { flow, bytes, segment_bytes, ecn } => {
                 self.serial += 1;
                 self.held.entry(flow).or_default().push_back(self.serial);
                 let handle = (flow, self.serial);
-                let wire = i64::from(bytes)
-                    + (i64::from(segments) - 1) * 52
-                    + i64::from(segments) * i64::from(self.overhead);
-                self.wire_bytes.insert(self.serial, wire.max(1) as u64);
-                self.shaper.push(self.now, Packet { handle, flow, bytes, segments, header_bytes: 52, ecn });
+                self.wire_bytes.insert(self.serial, wire_bytes(bytes, segment_bytes, &self.overhead));
+                let packet = Packet { handle, flow, bytes, segment_bytes, header_bytes: HEADER_BYTES, ecn };
+                self.shaper.push(self.now, packet);
             }
             Call::Pass(span) => self.now += span,
             Call::Sleep(late) => self.now = self.now.max(self.wake_up) + late,

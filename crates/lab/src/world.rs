@@ -163,7 +163,7 @@ impl World {
             // Spreads the numbers over 64 bits, as a hash does (Knuth's multiplier, 2^64 / golden ratio).
             flow: (parcel.sender as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             bytes: parcel.bytes,
-            segments: 1,
+            segment_bytes: 0,
             header_bytes: 40,
             ecn: Ecn::NotEct,
         };

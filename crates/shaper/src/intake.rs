@@ -32,7 +32,7 @@ impl Intake {
                 handle: captured.handle,
                 flow: 0,
                 bytes: captured.bytes,
-                segments: 1,
+                segment_bytes: 0,
                 header_bytes: 0,
                 ecn: Ecn::NotEct,
             };
@@ -41,7 +41,7 @@ impl Intake {
             handle: captured.handle,
             flow: self.hash(summary.flow),
             bytes: captured.bytes,
-            segments: self.segments(captured.bytes, summary.header_bytes),
+            segment_bytes: self.segment_bytes(captured.bytes),
             header_bytes: summary.header_bytes,
             // What cannot be marked is dropped like a packet whose sender knows no ECN.
             ecn: if captured.can_mark { summary.ecn } else { Ecn::NotEct },
@@ -60,17 +60,12 @@ impl Intake {
         hash
     }
 
-    /// Packets that a super-packet becomes on the wire. The kernel does not tell the segment size (it keeps
+    /// Size of the packets that a super-packet becomes on the wire. The kernel does not tell the segment size (it keeps
     /// gso_size to itself), so full-size segments are assumed; a path with a smaller MSS is charged too few headers
     /// (at MSS 1360 instead of 1448: 0.2 %).
     #[inline]
-    fn segments(&self, bytes: u32, header_bytes: u16) -> u16 {
-        if bytes <= self.mtu_bytes {
-            return 1;
-        }
-        let header = u32::from(header_bytes);
-        let per_segment = self.mtu_bytes.saturating_sub(header).max(1);
-        u16::try_from((bytes - header.min(bytes)).div_ceil(per_segment)).unwrap_or(u16::MAX)
+    fn segment_bytes(&self, bytes: u32) -> u16 {
+        if bytes > self.mtu_bytes { u16::try_from(self.mtu_bytes).unwrap_or(u16::MAX) } else { 0 }
     }
 }
 
@@ -99,10 +94,8 @@ mod tests {
 
     #[test]
     fn a_super_packet_is_charged_segment_by_segment() {
-        assert_eq!(described(1500, true).segments, 1);
-        assert_eq!(described(1501, true).segments, 2);
-        assert_eq!(described(28 + 10 * 1472, true).segments, 10);
-        assert_eq!(described(28 + 10 * 1472 + 1, true).segments, 11);
+        assert_eq!(described(1500, true).segment_bytes, 0);
+        assert_eq!(described(1501, true).segment_bytes, 1500);
         assert_eq!(described(2000, true).header_bytes, 28);
     }
 
@@ -129,7 +122,7 @@ mod tests {
     fn what_is_no_ip_packet_is_still_a_packet() {
         for head in [&[][..], &[0xff; 40], &[0x45, 0, 0]] {
             let packet = intake().describe(&Captured { handle: 1, head, bytes: 77, can_mark: true });
-            assert_eq!((packet.flow, packet.bytes, packet.segments), (0, 77, 1));
+            assert_eq!((packet.flow, packet.bytes, packet.segment_bytes), (0, 77, 0));
         }
     }
 }

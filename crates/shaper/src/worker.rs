@@ -3,7 +3,7 @@
 use crate::args::WorkerSettings;
 use crate::message::{Message, Report};
 use crate::{Intake, Pump, ShaperError};
-use engine::{Histogram, Shaper, ShaperConfig};
+use engine::{Histogram, Overhead, Shaper, ShaperConfig};
 use platform::netlink::NetlinkError;
 use platform::nfqueue::{NfQueue, QueueOptions};
 use platform::process::{Channel, Received, ignore_termination, wait_any};
@@ -71,7 +71,7 @@ fn bind(settings: &WorkerSettings) -> Result<NfQueue, NetlinkError> {
 
 fn engine_config(settings: &WorkerSettings) -> ShaperConfig {
     let rate = Rate::bits_per_s(settings.rate_bits);
-    ShaperConfig { overhead: settings.overhead, ..ShaperConfig::new(rate) }
+    ShaperConfig { overhead: Overhead::of_bytes(settings.overhead), ..ShaperConfig::new(rate) }
 }
 
 fn pump(queue: NfQueue, settings: &WorkerSettings) -> Pump<NfQueue> {

@@ -21,7 +21,7 @@ pub enum Pattern {
 pub struct Flow {
     pub hash: u64,
     pub bytes: u32,
-    pub segments: u16,
+    pub segment_bytes: u16,
     pub ecn: Ecn,
     pub pattern: Pattern,
     pub start: Timestamp,
@@ -33,7 +33,7 @@ impl Flow {
         Self {
             hash: hash.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             bytes: 1_500,
-            segments: 1,
+            segment_bytes: 0,
             ecn: Ecn::NotEct,
             pattern: Pattern::Window { packets: 40, rtt: Duration::from_millis(20) },
             start: Timestamp::from_millis(1),
@@ -133,8 +133,8 @@ impl World<'_> {
 
     fn arrive(&mut self, now: Timestamp) {
         let Some(Reverse((_, _, index))) = self.arrivals.pop() else { return };
-        let Flow { hash, bytes, segments, ecn, pattern, .. } = self.flows[index];
-        let packet = Packet { handle: (index, now), flow: hash, bytes, segments, header_bytes: 52, ecn };
+        let Flow { hash, bytes, segment_bytes, ecn, pattern, .. } = self.flows[index];
+        let packet = Packet { handle: (index, now), flow: hash, bytes, segment_bytes, header_bytes: 52, ecn };
         self.shaper.push(now, packet);
         if let Pattern::Every(period) = pattern {
             self.schedule(now + period, index);

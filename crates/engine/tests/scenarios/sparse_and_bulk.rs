@@ -1,7 +1,7 @@
 //! Sparse flows beside bulk flows, and bulk flows beside each other.
 
 use crate::simulation::{Flow, Pattern, Story, run};
-use engine::ShaperConfig;
+use engine::{Overhead, ShaperConfig};
 use std::time::Duration;
 use units::Rate;
 
@@ -65,12 +65,12 @@ fn at_1_mbit_a_probe_waits_for_one_packet_at_most() {
 fn super_packets_at_350_mbit_keep_the_rate_and_let_probes_pass() {
     let gso = |hash| Flow {
         bytes: 44 * 1_448 + 52,
-        segments: 44,
+        segment_bytes: 1_500,
         pattern: Pattern::Window { packets: 20, rtt: Duration::from_millis(20) },
         ..Flow::bulk(hash)
     };
     let flows: Vec<Flow> = std::iter::once(Flow::probe(99)).chain((1..=8).map(gso)).collect();
-    let config = ShaperConfig { overhead: 38, ..config(350) };
+    let config = ShaperConfig { overhead: Overhead::of_bytes(38), ..config(350) };
     let story = run(config, &flows, Duration::from_secs(3), ON_TIME);
     // 44 segments of 1538 bytes each, and not 63.8 KB, are charged: the wire rate is exact, goodput 94.2 % of it.
     assert!((story.rate.as_mbit_f64() / 350.0 - 1.0).abs() < 0.003, "{}", story.rate);

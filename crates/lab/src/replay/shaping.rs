@@ -108,7 +108,7 @@ impl Shaping {
                 handle,
                 flow: packet.summary.flow.hash(&SALT),
                 bytes: packet.summary.packet_bytes,
-                segments: segments(&packet),
+                segment_bytes: segment_bytes(&packet),
                 header_bytes: packet.summary.header_bytes,
                 ecn: packet.summary.ecn,
             },
@@ -181,12 +181,9 @@ impl Shaping {
     }
 }
 
-/// Packets on the wire of a TCP super-packet, as if the segments were as large as an Ethernet packet allows: a
+/// Size of the segments of a TCP super-packet, as if they were as large as an Ethernet packet allows: a
 /// capture does not tell the segment size.
-fn segments(packet: &Captured<'_>) -> u16 {
-    let summary = &packet.summary;
-    let header = u32::from(summary.header_bytes);
-    let Some(tcp) = summary.tcp.filter(|_| summary.packet_bytes > MTU_BYTES) else { return 1 };
-    let segment_bytes = 1_500_u32.saturating_sub(header).max(1);
-    u16::try_from(tcp.payload_bytes.div_ceil(segment_bytes)).unwrap_or(u16::MAX)
+fn segment_bytes(packet: &Captured<'_>) -> u16 {
+    let is_super = packet.summary.tcp.is_some() && packet.summary.packet_bytes > MTU_BYTES;
+    if is_super { 1_500 } else { 0 }
 }

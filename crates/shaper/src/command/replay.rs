@@ -5,7 +5,7 @@ mod source;
 mod text;
 
 use clap::Args;
-use engine::ShaperConfig;
+use engine::{Overhead, ShaperConfig};
 use lab::replay::{Replay, Report, Shaping, ShapingReport};
 use source::Ending;
 use std::io;
@@ -111,7 +111,7 @@ pub fn analyse(args: &ReplayArgs) -> Result<Outcome, ReplayError> {
 
 fn shape(args: &ReplayArgs, rate: Rate, report: &Report) -> Result<ShapingReport, ReplayError> {
     let from = if args.from.is_empty() { report.likely_observers() } else { args.from.clone() };
-    let config = ShaperConfig { overhead: args.overhead, ..ShaperConfig::new(rate) };
+    let config = ShaperConfig { overhead: Overhead::of_bytes(args.overhead), ..ShaperConfig::new(rate) };
     let mut shaping = Shaping::new(config, from);
     read(&args.file, |record| shaping.push(record))?;
     Ok(shaping.finish())
