@@ -12,8 +12,8 @@ use wire::{FlowKey, protocol};
 
 /// Flows kept apart; about 80 MB when all of them have all their samples.
 pub(super) const MAX_FLOWS: usize = 65_536;
-/// Round-trip samples kept for each flow before they are thinned.
-const SAMPLES: usize = 128;
+/// Round-trip samples kept for each direction of a flow before they are thinned.
+const SAMPLES: usize = 64;
 
 /// A flow in both directions; the first packet seen decides which way round it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +73,9 @@ pub struct Flow {
     pub syn_retransmits: u64,
     /// Repeated (or reordered) segments with data or FIN.
     pub retransmits: u64,
-    /// Round trips, both directions, without that of the SYN.
-    pub rtt: Samples,
+    /// Round trips between the place of capture and the destination of the first packet, then those between it and the
+    /// source; without that of the SYN.
+    pub rtt: [Samples; 2],
 }
 
 impl Flow {
@@ -89,7 +90,7 @@ impl Flow {
             pure_acks: 0,
             syn_retransmits: 0,
             retransmits: 0,
-            rtt: Samples::new(SAMPLES),
+            rtt: [Samples::new(SAMPLES), Samples::new(SAMPLES)],
         }
     }
 
@@ -104,7 +105,7 @@ impl Flow {
         self.syn_retransmits += u64::from(seen.syn_retransmit);
         self.retransmits += u64::from(seen.retransmit);
         if let Some(sample) = seen.sample.filter(|sample| sample.timed == Timed::Segment) {
-            self.rtt.record(sample.rtt);
+            self.rtt[1 - against].record(sample.rtt); // the acknowledging side was timed
         }
     }
 }

@@ -64,6 +64,10 @@ fn a_small_conversation() {
     let flow = &report.flows[0];
     assert_eq!((flow.packets, flow.connections, flow.retransmits), ([5, 2], 1, 1));
     assert_eq!(flow.bytes, [Bytes::new(5 * 40 + 600), Bytes::new(80)]);
+    assert_eq!(
+        flow.rtt.each_ref().map(Samples::max),
+        [22_000, 500].map(|us| Some(Duration::from_micros(us)))
+    );
     assert_eq!(flow.name.source(), "198.18.0.1:40000");
     assert_eq!((flow.name.destination(), flow.name.protocol()), ("198.18.0.2:443".into(), "tcp".into()));
     assert_eq!(report.likely_observers(), [IpAddr::from(CLIENT)]);

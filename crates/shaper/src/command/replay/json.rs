@@ -5,7 +5,7 @@ use lab::replay::{Flow, Report, Samples, ShapedFlow, ShapingReport};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::{Rate, as_ms};
+use units::Rate;
 
 /// Raised whenever a key changes its meaning or goes.
 const SCHEMA_VERSION: u32 = 1;
@@ -58,7 +58,8 @@ struct FlowRow {
     pure_acks: u64,
     syn_retransmits: u64,
     retransmits: u64,
-    rtt: Times,
+    rtt_to_destination: Times,
+    rtt_to_source: Times,
 }
 
 #[derive(Serialize)]
@@ -131,7 +132,8 @@ fn skipped(report: &Report) -> BTreeMap<String, u64> {
 }
 
 fn times(samples: &Samples) -> Times {
-    let ms = |span: Option<Duration>| span.map(as_ms);
+    // From whole nanoseconds, so that no digit is made up.
+    let ms = |span: Option<Duration>| span.map(|span| span.as_nanos() as f64 / 1e6);
     Times {
         n: samples.count(),
         min_ms: ms(samples.min()),
@@ -157,7 +159,8 @@ fn flow_row(flow: &Flow) -> FlowRow {
         pure_acks: flow.pure_acks,
         syn_retransmits: flow.syn_retransmits,
         retransmits: flow.retransmits,
-        rtt: times(&flow.rtt),
+        rtt_to_destination: times(&flow.rtt[0]),
+        rtt_to_source: times(&flow.rtt[1]),
     }
 }
 

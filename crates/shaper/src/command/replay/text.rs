@@ -16,6 +16,7 @@ pub fn render(outcome: &Outcome, limit: usize) -> String {
     }
     if !report.flows.is_empty() {
         let _ = write!(out, "\n{}\n", flow_table(&report.largest_flows(limit)));
+        out += "RTT (median): between the place of capture and the right-hand side (there) or the left-hand one (back)\n";
         left_out(&mut out, report.flows.len(), limit);
     }
     if let Some((rate, shaping)) = &outcome.shaping {
@@ -82,7 +83,8 @@ fn table(header: &[&str]) -> Table {
 }
 
 fn flow_table(flows: &[&Flow]) -> Table {
-    let mut table = table(&["flow", "", "packets", "bytes", "ACKs", "repeated", "RTT min", "median", "n"]);
+    let mut table =
+        table(&["flow", "", "packets", "bytes", "ACKs", "repeated", "RTT there", "n", "RTT back", "n"]);
     for flow in flows {
         let repeated = flow.syn_retransmits + flow.retransmits;
         let bytes: Bytes = flow.bytes.into_iter().sum();
@@ -93,9 +95,10 @@ fn flow_table(flows: &[&Flow]) -> Table {
             bytes.to_string(),
             flow.pure_acks.to_string(),
             repeated.to_string(),
-            ms_or_dash(flow.rtt.min()),
-            ms_or_dash(flow.rtt.median()),
-            flow.rtt.count().to_string(),
+            ms_or_dash(flow.rtt[0].median()),
+            flow.rtt[0].count().to_string(),
+            ms_or_dash(flow.rtt[1].median()),
+            flow.rtt[1].count().to_string(),
         ]);
     }
     table
