@@ -32,7 +32,7 @@ fn a_trace_with_losses_counts_and_idle() {
     let series = &imported.series[0];
     assert_eq!((imported.format, series.columns.rtt_ms()), (Format::Trace, &[5.5, LOST, 7.0][..]));
     assert_eq!((series.idle_rtt_ms.as_slice(), series.columns.retransmitted()), (&[5.0, 6.0][..], Some(1)));
-    let probes = series.columns.probes();
+    let probes = series.columns.probes(1);
     assert_eq!((probes[2].at_ms, probes[2].retransmits, probes[1].rtt_ms), (2.0, Some(2), None));
 }
 
@@ -219,7 +219,7 @@ fn check(result: Result<Imported, ImportError>) {
             for series in imported.series {
                 assert!(!series.columns.is_empty());
                 assert!(series.columns.rtt_ms().iter().all(|rtt| *rtt >= 0.0));
-                assert!(series.columns.probes().windows(2).all(|pair| pair[0].at_ms < pair[1].at_ms));
+                assert!(series.columns.probes(1).windows(2).all(|pair| pair[0].at_ms < pair[1].at_ms));
             }
         }
         Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),

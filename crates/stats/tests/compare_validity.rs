@@ -46,7 +46,7 @@ fn a_large_effect_is_found_with_its_sign_and_a_small_one_on_a_quiet_line() {
 
 #[test]
 fn pooled_samples_find_what_is_not_there() {
-    let session = |seed| Session::new(900_000 + seed, Line::FairQueue, Drift::LevelShifts, PAIRS, 0.0);
-    let found = (0..100).filter(|&seed| naive_finds(&session(seed))).count();
+    let session = |seed: u64| Session::new(900_000 + seed, Line::FairQueue, Drift::LevelShifts, PAIRS, 0.0);
+    let found = (0..100_u64).filter(|&seed| naive_finds(&session(seed))).count();
     assert!(found >= 60, "{found} of 100: the drift is no test of the paired comparison");
 }

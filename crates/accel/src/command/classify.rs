@@ -28,13 +28,20 @@ pub fn run(args: &ClassifyArgs) -> Result<Report, Failure> {
     Ok(Report { text, failure: None })
 }
 
+/// Longer series are thinned evenly before they are judged, which bounds memory; a million probes tell the shape.
+const MAX_JUDGED: usize = 1_000_000;
+
 fn judge(series: &Series) -> Classification {
-    classify(&series.columns.probes(), &series.idle_rtt_ms)
+    classify(&series.columns.probes(step(series)), &series.idle_rtt_ms)
+}
+
+/// Every how many-th probe is judged.
+fn step(series: &Series) -> usize {
+    series.columns.len().div_ceil(MAX_JUDGED)
 }
 
 fn document(imported: &Imported) -> Value {
-    let mut all: Vec<Value> =
-        imported.series.iter().map(|series| record(&series.name, &judge(series))).collect();
+    let mut all: Vec<Value> = imported.series.iter().map(|series| record(series, &judge(series))).collect();
     match (all.pop(), all.is_empty()) {
         (Some(only), true) => only,
         (last, _) => {
@@ -44,10 +51,11 @@ fn document(imported: &Imported) -> Value {
     }
 }
 
-fn record(name: &str, result: &Classification) -> Value {
+fn record(series: &Series, result: &Classification) -> Value {
     let affected = &result.affected;
     json!({
-        "name": name,
+        "name": series.name,
+        "judged_every": step(series),
         "label": result.label.as_str(),
         "why": result.why,
         "basis": result.basis.as_str(),

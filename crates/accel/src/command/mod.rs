@@ -4,7 +4,7 @@ pub mod classify;
 pub mod compare;
 mod json_file;
 pub mod lab;
-mod offline;
+pub mod offline;
 mod progress;
 pub mod serve;
 mod signals;

@@ -48,10 +48,11 @@ impl Columns {
         (!self.retransmits.is_empty()).then(|| self.retransmits.iter().filter(|&&count| count > 0).count())
     }
 
-    /// The probes as the classifier takes them, with times from the first one.
-    pub fn probes(&self) -> Vec<Probe> {
+    /// Every `step`-th probe as the classifier takes it, with times from the first one.
+    pub fn probes(&self, step: usize) -> Vec<Probe> {
         let start = self.at_ms.first().copied().unwrap_or(0.0);
         (0..self.len())
+            .step_by(step.max(1))
             .map(|i| Probe {
                 at_ms: self.at_ms[i] - start,
                 rtt_ms: Some(self.rtt_ms[i]).filter(|rtt| rtt.is_finite()),

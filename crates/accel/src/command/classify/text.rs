@@ -25,6 +25,13 @@ pub(super) fn block(series: &Series, result: &Classification) -> String {
         );
     }
     text += &format!("            decided by {}\n", basis(result));
+    if result.n < series.columns.len() {
+        text += &format!(
+            "            judged on {} of {} samples, evenly chosen\n",
+            result.n,
+            series.columns.len()
+        );
+    }
     text += &format!("--> helps: {}\n", helps(result.label));
     text += &format!("    does not help: {}\n", does_not_help(result.label));
     text
