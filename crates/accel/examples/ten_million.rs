@@ -53,7 +53,7 @@ fn write(path: &Path, samples: u64) -> std::io::Result<Vec<f64>> {
     writeln!(file, "t_s,rtt_ms")?;
     let mut values = Vec::new();
     for i in 0..samples {
-        let noise = (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as f64 / (1 << 24) as f64;
+        let noise = (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as f64 / f64::from(1 << 24);
         let rtt_ms = 20.0 + (i % 400) as f64 / 4.0 + 5.0 * noise;
         writeln!(file, "{:.3},{rtt_ms:.3}", i as f64 * 0.02)?;
         values.push(rtt_ms);

@@ -66,7 +66,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PingSeries<T> {
 /// The ping series, from raw values where there are some, else from the binned results.
 pub(super) fn series(
     version: Option<&Value>,
-    x_values: Vec<f64>,
+    x_values: &[f64],
     results: Results,
     raw_values: RawValues,
 ) -> Result<Vec<Series>, ImportError> {
@@ -80,13 +80,15 @@ pub(super) fn series(
         None => return Err(ImportError::Format("a flent data file without a version".into())),
     }
     let raw = raw_values.0.into_iter().filter(|(_, points)| !points.is_empty());
-    let mut all = raw.map(|(name, points)| named(name, from_raw(points)?)).collect::<Result<Vec<_>, _>>()?;
+    let mut all = raw
+        .map(|(name, points)| Ok(named(name, from_raw(points)?)))
+        .collect::<Result<Vec<_>, ImportError>>()?;
     if all.is_empty() {
         all = results
             .0
             .into_iter()
-            .map(|(name, values)| named(name, from_results(&x_values, &values.0)?))
-            .collect::<Result<_, _>>()?;
+            .map(|(name, values)| Ok(named(name, from_results(x_values, &values.0)?)))
+            .collect::<Result<_, ImportError>>()?;
     }
     if all.is_empty() {
         return Err(ImportError::Samples(format!("no series \"{PING} ...\" in this flent file")));
@@ -94,15 +96,14 @@ pub(super) fn series(
     Ok(all)
 }
 
-fn named(name: String, columns: Columns) -> Result<Series, ImportError> {
-    Ok(Series { name, columns, idle_rtt_ms: Vec::new() })
+fn named(name: String, columns: Columns) -> Series {
+    Series { name, columns, idle_rtt_ms: Vec::new() }
 }
 
 /// Answers by time of sending; a hole in the sequence numbers is a lost probe.
 fn from_raw(points: Vec<RawPoint>) -> Result<Columns, ImportError> {
     let mut sent: Vec<(f64, f64, Option<f64>)> =
-        points.iter().filter_map(|p| Some((1000.0 * p.t? - p.val?, p.val?, p.seq))).collect();
-    drop(points);
+        points.into_iter().filter_map(|p| Some((1000.0 * p.t? - p.val?, p.val?, p.seq))).collect();
     if let Some((_, rtt, _)) = sent.iter().find(|(at, rtt, _)| !at.is_finite() || *rtt < 0.0) {
         return Err(ImportError::Samples(format!("flent value of {rtt} ms")));
     }

@@ -44,7 +44,7 @@ pub(super) fn read(source: impl Read) -> Result<Imported, ImportError> {
     if document.raw_values.is_some() || document.results.is_some() {
         let series = flent::series(
             document.version.as_ref(),
-            document.x_values.map(|x| x.0).unwrap_or_default(),
+            &document.x_values.map(|x| x.0).unwrap_or_default(),
             document.results.unwrap_or_default(),
             document.raw_values.unwrap_or_default(),
         )?;

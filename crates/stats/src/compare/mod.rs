@@ -8,7 +8,7 @@
 //!
 //! Pooled samples of two runs are not compared: latency drifts, and such a comparison found differences in 17 to
 //! 83 % of cases where there were none. Each pair of rounds gives one difference, and only the scatter of those
-//! differences counts. Two single runs get a description without a verdict ([`describe`]).
+//! differences counts. Two single runs get a description without a verdict ([`describe()`]).
 
 mod coin;
 mod describe;
