@@ -13,6 +13,8 @@ struct Outstanding {
     /// One behind its last byte.
     end: u32,
     sent: Timestamp,
+    /// A part of it was acknowledged already, and timed.
+    timed: bool,
 }
 
 /// What one side has sent.
@@ -49,7 +51,7 @@ impl Sender {
         }
         let is_new = is_at_most(next, start);
         if is_new && self.outstanding.len() < room {
-            self.outstanding.push_back(Outstanding { start, end, sent: now });
+            self.outstanding.push_back(Outstanding { start, end, sent: now, timed: false });
         }
         if !is_new {
             self.on_repeated(start, end);
@@ -71,7 +73,8 @@ impl Sender {
     }
 
     /// Takes an acknowledgement from the other side; gives the round trip of the newest segment that it is the first
-    /// to cover.
+    /// to cover, in whole or in part: the first answer to a super-packet does not contain the time that the rest of
+    /// it took on the line.
     pub fn on_acknowledgement(&mut self, now: Timestamp, ack: u32, sacks: &SackBlocks) -> Option<Duration> {
         let Some(next) = self.next.filter(|&next| are_near(next, ack) && is_at_most(ack, next)) else {
             self.on_unseen(ack);
@@ -81,9 +84,7 @@ impl Sender {
         let mut newest = None;
         if advances {
             self.acknowledged = Some(ack);
-            while let Some(covered) = self.outstanding.pop_front_if(|segment| is_at_most(segment.end, ack)) {
-                newest = Some(covered.sent);
-            }
+            newest = self.take_covered(ack);
             if self.covers_repeated(ack) {
                 newest = None;
             }
@@ -91,6 +92,21 @@ impl Sender {
         let selective = self.take_selective(ack, next, sacks);
         self.release_memory();
         newest.max(selective).filter(|&sent| sent <= now).map(|sent| now - sent)
+    }
+
+    /// Takes out what `ack` covers; gives when the newest segment that it reaches into was sent, unless an earlier one
+    /// did so.
+    fn take_covered(&mut self, ack: u32) -> Option<Timestamp> {
+        let mut newest = None;
+        while let Some(covered) = self.outstanding.pop_front_if(|segment| is_at_most(segment.end, ack)) {
+            newest = (!covered.timed).then_some(covered.sent);
+        }
+        match self.outstanding.front_mut() {
+            Some(reached) if is_before(reached.start, ack) => {
+                (!std::mem::replace(&mut reached.timed, true)).then_some(reached.sent)
+            }
+            _ => newest,
+        }
     }
 
     /// Whether an acknowledgement may be the answer to a retransmission rather than to what it covers besides, when

@@ -154,13 +154,25 @@ fn an_ack_times_the_newest_segment_that_it_covers() {
     line.up(0, ACK, 1_000, 1, 100);
     line.up(8, ACK, 1_100, 1, 100);
     line.up(9, ACK, 1_200, 1, 100);
-    // A delayed ACK for two, and half of the third.
-    assert_eq!(rtt(&line.down(20, ACK, 1, 1_250, 0)), Some(span(12)));
-    assert_eq!(rtt(&line.down(21, ACK, 1, 1_250, 0)), None, "a duplicate");
+    // A delayed ACK for two.
+    assert_eq!(rtt(&line.down(20, ACK, 1, 1_200, 0)), Some(span(12)));
+    assert_eq!(rtt(&line.down(21, ACK, 1, 1_200, 0)), None, "a duplicate");
     assert_eq!(rtt(&line.down(29, ACK, 1, 1_300, 0)), Some(span(20)));
     // FIN takes a number too.
     line.up(40, FIN | ACK, 1_300, 1, 0);
     assert_eq!(rtt(&line.down(47, ACK, 1, 1_301, 0)), Some(span(7)));
+}
+
+#[test]
+fn a_super_packet_is_timed_by_the_first_ack_into_it() {
+    let mut line = Observer::new();
+    line.up(0, ACK, 1_000, 1, 30_000);
+    line.up(1, ACK, 31_000, 1, 30_000);
+    // Its rest takes 12 ms on the line, which is not the path's delay.
+    assert_eq!(rtt(&line.down(20, ACK, 1, 4_000, 0)), Some(span(20)));
+    assert_eq!(rtt(&line.down(26, ACK, 1, 20_000, 0)), None);
+    assert_eq!(rtt(&line.down(32, ACK, 1, 31_000, 0)), None);
+    assert_eq!(rtt(&line.down(33, ACK, 1, 34_000, 0)), Some(span(32)));
 }
 
 #[test]
