@@ -54,7 +54,7 @@ const LONG_EXCURSION_S: f64 = 1.5;
 const PILED_UP: f64 = 0.32;
 /// Spikes stand this many interquartile ranges above the median (exponential noise: 1 in 2000 beyond 6).
 const SPIKE_RANGES: f64 = 7.0;
-const MIN_SPIKE_MS: f64 = 15.0;
+const MIN_SPIKE_MS: f64 = 12.0;
 const MIN_SPIKES: usize = 3;
 
 impl Body {
@@ -79,15 +79,13 @@ impl Body {
         quantile(&self.sorted, p).unwrap_or(0.0)
     }
 
-    /// The first description that fits: routes, then queue, then spikes.
-    pub(super) fn shape(&self) -> Shape {
-        if let Some(routes) = routes(&self.in_time, &self.sorted) {
-            return Shape::Routes(routes);
-        }
-        if let Some(queue) = self.queue() {
-            return Shape::Queue(queue);
-        }
-        self.spikes().map_or(Shape::Plain, Shape::Spikes)
+    /// The first description that fits: routes, queue, spikes. Beside losses a queue is likelier than a second
+    /// route: what overflows loses packets.
+    pub(super) fn shape(&self, lossy: bool) -> Shape {
+        let routes = || routes(&self.in_time, &self.sorted).map(Shape::Routes);
+        let queue = || self.queue().map(Shape::Queue);
+        let level = if lossy { queue().or_else(routes) } else { routes().or_else(queue) };
+        level.or_else(|| self.spikes().map(Shape::Spikes)).unwrap_or(Shape::Plain)
     }
 
     fn queue(&self) -> Option<Queue> {

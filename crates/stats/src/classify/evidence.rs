@@ -17,6 +17,8 @@ pub(super) struct Explanation {
 const STRAY: f64 = 0.1;
 /// A second route is not farther than this: half-way around the Earth and back, with detours.
 const FARTHEST_ROUTE_MS: f64 = 450.0;
+/// Nor nearer than this to be one.
+const NEAREST_ROUTE_MS: f64 = 2.0;
 
 /// A queue on two routes at once is rare: the odds against it, where the body is sticky as a queue's is.
 const ROUTE_BESIDE_QUEUE: f64 = 0.05;
@@ -117,7 +119,7 @@ fn explained(ladder: &Ladder, body: &Density, samples: &[f64], stray: &[f64], lo
     on.count() as f64 / samples.len() as f64
 }
 
-/// The body shifted by one free distance below 450 ms, uniform a priori.
+/// The body shifted by one free distance of 2 to 450 ms, of any order of magnitude a priori.
 fn ln_second_route(body: &[f64], samples: &[f64], stray: &[f64]) -> f64 {
     let density = Density::new(body, 0.0);
     let middle = samples[samples.len() / 2] - body[body.len() / 2];
@@ -130,6 +132,7 @@ fn ln_second_route(body: &[f64], samples: &[f64], stray: &[f64]) -> f64 {
     }
     let steps = ((high - low) / (0.5 * density.bandwidth_ms())).ceil().clamp(8.0, 400.0);
     let width = (high - low) / steps;
+    let magnitudes = (FARTHEST_ROUTE_MS / NEAREST_ROUTE_MS).ln();
     let mut total = LogSum::default();
     for step in 0..steps as u32 {
         let shift = low + width * (f64::from(step) + 0.5);
@@ -138,7 +141,7 @@ fn ln_second_route(body: &[f64], samples: &[f64], stray: &[f64]) -> f64 {
             .zip(stray)
             .map(|(&v, stray)| ((1.0 - STRAY) * density.at(v - shift) + STRAY * stray).ln())
             .sum();
-        total.add(ln + (width / FARTHEST_ROUTE_MS).ln());
+        total.add(ln + (width / (shift.max(NEAREST_ROUTE_MS) * magnitudes)).ln());
     }
     total.ln()
 }

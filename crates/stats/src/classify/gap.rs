@@ -35,7 +35,7 @@ const MAX_PROBABILITY: f64 = 0.02;
 /// Shape of the generalised Pareto tail: heavier than exponential, finite variance (Pickands 1975).
 const TAIL_SHAPE: f64 = 0.25;
 /// No run has more gaps worth a look; keeps the work bounded on wild data.
-const MAX_CANDIDATES: usize = 24;
+const MAX_CANDIDATES: usize = 12;
 
 /// The least probable gaps of a sorted series.
 pub(super) fn candidates(sorted: &[f64]) -> Vec<Candidate> {

@@ -149,8 +149,9 @@ pub fn classify(probes: &[Probe], idle_rtt_ms: &[f64]) -> Classification {
         .map(|(probe, &again)| again || answer(probe).is_none())
         .collect();
     let lost = probes.iter().filter(|probe| answer(probe).is_none()).count();
-    let shape = body.shape();
-    let label = if enough { label(&shape, found.count(), lost, body.len()) } else { TailLabel::Insufficient };
+    let lossy = found.count() > 0 || lost >= LOST_MEANS_LOSS;
+    let shape = body.shape(lossy);
+    let label = if enough { label(&shape, lossy, body.len()) } else { TailLabel::Insufficient };
     let mut result = Classification {
         label,
         why: String::new(),
@@ -177,8 +178,7 @@ const LOST_MEANS_LOSS: usize = 2;
 /// Below this many answers the body has no shape.
 const MIN_BODY: usize = 10;
 
-fn label(shape: &Shape, retransmits: usize, lost: usize, body: usize) -> TailLabel {
-    let lossy = retransmits > 0 || lost >= LOST_MEANS_LOSS;
+fn label(shape: &Shape, lossy: bool, body: usize) -> TailLabel {
     match shape {
         _ if body < MIN_BODY && lossy => TailLabel::LossRetransmit,
         _ if body < MIN_BODY => TailLabel::Insufficient,
