@@ -64,6 +64,9 @@ fn ping_with_stamps_knows_its_interval() {
     let imported = text(output).unwrap();
     let interval = imported.series[0].columns.interval_ms().unwrap();
     assert!((interval - 200.0).abs() < 0.01, "{interval}");
+    let without =
+        text("64 bytes from h: icmp_seq=1 time=1 ms\n64 bytes from h: icmp_seq=2 time=1 ms\n").unwrap();
+    assert_eq!(without.series[0].columns.interval_ms(), None, "nothing in the file says it");
 }
 
 #[test]

@@ -56,6 +56,7 @@ fn record(series: &Series, result: &Classification) -> Value {
     json!({
         "name": series.name,
         "judged_every": step(series),
+        "times_assumed": series.columns.has_assumed_times(),
         "label": result.label.as_str(),
         "why": result.why,
         "basis": result.basis.as_str(),

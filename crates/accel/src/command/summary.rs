@@ -200,6 +200,6 @@ fn jitter_text(jitter: &Jitter) -> String {
         ms(jitter.p99_minus_min_ms),
         ms(jitter.mean_difference_ms),
         ms(jitter.rfc3550_ms),
-        ms(jitter.interval_ms)
+        jitter.interval_ms.map_or("an unknown time".into(), |interval| format!("{interval:.0} ms"))
     )
 }

@@ -14,6 +14,8 @@ pub struct Columns {
     rtt_ms: Vec<f64>,
     /// Empty where nothing counted.
     retransmits: Vec<u8>,
+    /// The file has no times: probes are placed as the tool sends them by default.
+    assumed_times: bool,
 }
 
 impl Columns {
@@ -37,10 +39,20 @@ impl Columns {
         self.rtt_ms
     }
 
-    /// Mean time between two probes in ms; `None` for fewer than two.
+    /// Mean time between two probes in ms; `None` for fewer than two and where the file has no times.
     pub fn interval_ms(&self) -> Option<f64> {
         let (first, last) = (self.at_ms.first()?, self.at_ms.last()?);
-        (self.len() > 1).then(|| (last - first) / (self.len() - 1) as f64)
+        (self.len() > 1 && !self.assumed_times).then(|| (last - first) / (self.len() - 1) as f64)
+    }
+
+    /// Whether the file had no times, so that probes stand at the tool's default interval.
+    pub const fn has_assumed_times(&self) -> bool {
+        self.assumed_times
+    }
+
+    /// Notes that the times are the tool's default.
+    pub(super) const fn assume_times(&mut self) {
+        self.assumed_times = true;
     }
 
     /// How many probes were sent again; `None` where nothing counted that.
@@ -81,7 +93,7 @@ impl Columns {
             check(i + 1, last, at, (rtt != f64::INFINITY).then_some(rtt))?;
             last = Some(at);
         }
-        Ok(Self { at_ms, rtt_ms, retransmits })
+        Ok(Self { at_ms, rtt_ms, retransmits, assumed_times: false })
     }
 
     /// Takes one probe; `rtt_ms` is `None` for a lost one.

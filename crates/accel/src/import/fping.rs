@@ -52,6 +52,7 @@ fn push(columns: &mut Columns, last: &mut Option<u64>, line: &Line<'_>) -> Resul
         // The summary of a run whose probes have been listed already.
         Line::Host { .. } if !columns.is_empty() => Ok(()),
         Line::Host { rtts, .. } => {
+            columns.assume_times();
             rtts.iter().enumerate().try_for_each(|(i, &rtt)| columns.push(i as f64 * PERIOD_MS, rtt))
         }
         Line::Probe { stamp_s, number, rtt_ms, .. } => {
@@ -64,6 +65,9 @@ fn push(columns: &mut Columns, last: &mut Option<u64>, line: &Line<'_>) -> Resul
                 for missing in first_missing..*number {
                     columns.push(missing as f64 * PERIOD_MS, None)?;
                 }
+            }
+            if stamp_s.is_none() {
+                columns.assume_times();
             }
             let sent = stamp_s.map(|stamp| 1000.0 * stamp - rtt_ms.unwrap_or(0.0));
             columns.push(sent.unwrap_or(*number as f64 * PERIOD_MS), *rtt_ms)?;

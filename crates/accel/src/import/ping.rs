@@ -92,6 +92,9 @@ impl Sequence {
     fn push(&mut self, columns: &mut Columns, answer: Answer) -> Result<(), ImportError> {
         let number = self.unwrapped(answer.sequence);
         let sent_ms = answer.stamp_s.map(|stamp| 1000.0 * stamp - answer.rtt_ms.unwrap_or(0.0));
+        if sent_ms.is_none() {
+            columns.assume_times();
+        }
         let at_ms = sent_ms.unwrap_or(number as f64 * INTERVAL_MS);
         if let Some((missing, missing_at)) = self.waiting.take() {
             // "no answer yet" and then the answer after all.

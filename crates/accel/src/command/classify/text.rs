@@ -25,6 +25,9 @@ pub(super) fn block(series: &Series, result: &Classification) -> String {
         );
     }
     text += &format!("            decided by {}\n", basis(result));
+    if series.columns.has_assumed_times() {
+        text += "            the file has no times: probes taken as sent at the tool's default interval\n";
+    }
     if result.n < series.columns.len() {
         text += &format!(
             "            judged on {} of {} samples, evenly chosen\n",
