@@ -2,6 +2,7 @@
 
 use crate::command::classify::ClassifyArgs;
 use crate::command::compare::CompareArgs;
+use crate::command::measure::{MEASURE_EXAMPLES, MeasureArgs};
 use crate::command::serve::{SERVE_EXAMPLES, ServeArgs};
 use crate::command::summary::SummaryArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -55,6 +56,12 @@ pub enum Command {
     Summary(SummaryArgs),
     /// Two recorded runs side by side; a description, not a verdict
     Compare(CompareArgs),
+    /// Measure latency, jitter, loss and goodput of a real path, idle and under load
+    ///
+    /// Needs no privilege. Every figure comes with its 95 % interval. Without a load server of your own only the idle line
+    /// is measured.
+    #[command(after_help = format!("{MEASURE_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Measure(MeasureArgs),
     /// Be the far end of a measurement: load and echoes by TCP and UDP
     ///
     /// Needs no privilege. Off this machine it wants a token, printed at the start; it answers no datagram of anybody

@@ -7,7 +7,9 @@
 
 pub mod clock;
 pub mod datapath;
+pub mod gateway;
 pub mod links;
+pub mod names;
 pub mod namespace;
 pub mod netlink;
 pub mod nfqueue;

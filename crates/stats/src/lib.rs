@@ -18,11 +18,13 @@ pub mod compare;
 mod distribution;
 mod effective;
 mod loss;
+mod mean;
 mod percentile;
 mod rank;
 
 pub use classify::{Backoff, Basis, Classification, Gap, Probe, TailLabel, classify};
 pub use loss::{Loss, LossGrade, loss};
+pub use mean::{BlockMean, block_mean};
 pub use percentile::{Grade, MIN_SAMPLES, NotANumber, Percentile, Series, needed_n_eff};
 
 /// The two-sided error of every interval in this crate: 5 %, so 95 % intervals.

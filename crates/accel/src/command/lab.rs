@@ -1,10 +1,11 @@
 //! `accel lab`: an emulated line, measured without and with the real shaper.
 
 mod bench;
-mod document;
-mod records;
+pub(super) mod document;
+pub(super) mod records;
 
 use super::json_file::JsonFile;
+use super::signals::cancelled_by_signals;
 use super::{Exit, Failure, Report};
 use crate::args::LabArgs;
 use crate::config::LabConfig;
@@ -16,7 +17,6 @@ use bench::Bench;
 use lab::{LinkConfig, QueueLimit};
 use platform::{clock, tcp};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use units::Rate;
 
 /// Runs the lab and hands back the table.
@@ -81,15 +81,6 @@ fn line(config: &LabConfig) -> EmulatorConfig {
     };
     let seed = config.seed.wrapping_mul(2);
     EmulatorConfig { up: direction(config.up, seed), down: direction(config.down, seed.wrapping_add(1)) }
-}
-
-/// A flag that Ctrl-C, SIGTERM and SIGHUP set.
-fn cancelled_by_signals() -> Result<Arc<AtomicBool>, Failure> {
-    let cancel = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&cancel);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot watch for Ctrl-C: {error}")))?;
-    Ok(cancel)
 }
 
 fn emulator_failure(error: &EmulatorError) -> Failure {

@@ -4,6 +4,7 @@ pub mod classify;
 pub mod compare;
 mod json_file;
 pub mod lab;
+pub mod measure;
 pub mod offline;
 mod progress;
 pub mod serve;
@@ -97,6 +98,7 @@ pub fn run(command: Command, style: Style) -> Report {
         Command::Classify(args) => classify::run(&args).unwrap_or_else(Report::from),
         Command::Summary(args) => summary::run(&args).unwrap_or_else(Report::from),
         Command::Compare(args) => compare::run(&args).unwrap_or_else(Report::from),
+        Command::Measure(args) => measure::run(&args, style).unwrap_or_else(Report::from),
         Command::Serve(args) => serve::run(&args).unwrap_or_else(Report::from),
         Command::Completions { shell } => {
             let mut script = Vec::new();

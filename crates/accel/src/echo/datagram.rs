@@ -76,7 +76,6 @@ impl Answer {
     }
 
     /// Reads it; `None` when it is too short to be one.
-    #[cfg(test)]
     pub(crate) fn read(datagram: &[u8]) -> Option<Self> {
         Some(Self {
             question: Question::read(datagram)?,

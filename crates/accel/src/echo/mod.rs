@@ -13,10 +13,12 @@
 //! The server answers no datagram before its sender's address has completed a TCP handshake, shown the token and been
 //! told a session over it: a forged source address gets nothing, and nobody gets more than was sent.
 
+mod client;
 mod datagram;
 mod server;
 
-pub(crate) use datagram::{Answer, Question, Session};
+pub(crate) use client::{DatagramSeries, EchoClient, EchoPlan, EchoResult, Fate, StreamSeries};
+pub(crate) use datagram::{Answer, MIN_DATAGRAM_BYTES, Question, Session};
 pub(crate) use server::EchoServer;
 
 /// Length of one frame on an echo connection.

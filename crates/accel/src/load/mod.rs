@@ -24,7 +24,7 @@ mod transfer;
 mod tests;
 
 pub use client::{Client, ClientRecord, LoadPlan};
-pub(crate) use hello::{Answer, Role};
+pub(crate) use hello::{Answer, Hello, Role};
 pub use policy::Policy;
 pub use series::{Counters, Sent, Series};
 pub use server::Server;

@@ -15,7 +15,7 @@ pub struct Policy {
     pub connections: usize,
     /// The same for one client.
     pub connections_per_client: usize,
-    /// Payload both ways together for one client; `None` = as much as the line takes.
+    /// Payload each way for one client; `None` = as much as the line takes.
     pub rate_per_client: Option<Rate>,
 }
 
@@ -34,11 +34,18 @@ pub(super) fn client_of(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Which way bytes go, as the server sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    In,
+    Out,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     connections: usize,
-    /// Bytes it may still move until the next tick; negative after more.
-    budget: i64,
+    /// Bytes it may still move in and out until the next tick; negative after more.
+    budgets: [i64; 2],
 }
 
 /// The clients that have connections. As many entries as there are connections, at most.
@@ -66,8 +73,8 @@ impl Clients {
         if all >= policy.connections || own >= policy.connections_per_client {
             return false;
         }
-        let budget = account.map_or(self.per_tick.unwrap_or(0), |account| account.budget);
-        self.accounts.insert(client, Account { connections: own + 1, budget });
+        let budgets = account.map_or([self.per_tick.unwrap_or(0); 2], |account| account.budgets);
+        self.accounts.insert(client, Account { connections: own + 1, budgets });
         true
     }
 
@@ -81,28 +88,28 @@ impl Clients {
         }
     }
 
-    /// The client has moved so many bytes; whether it may go on before the next tick.
-    pub(super) fn spend(&mut self, client: IpAddr, bytes: u64) -> bool {
-        if self.per_tick.is_none() {
-            return true;
+    /// The client has moved so many bytes.
+    pub(super) fn spend(&mut self, client: IpAddr, way: Way, bytes: u64) {
+        if self.per_tick.is_some()
+            && let Some(account) = self.accounts.get_mut(&client)
+        {
+            let budget = &mut account.budgets[way as usize];
+            *budget = budget.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
         }
-        let Some(account) = self.accounts.get_mut(&client) else { return true };
-        account.budget = account.budget.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
-        account.budget > 0
     }
 
-    /// Most bytes that the client may move at once.
-    pub(super) fn budget(&self, client: IpAddr) -> usize {
+    /// Most bytes that the client may move at once; zero until a later tick.
+    pub(super) fn budget(&self, client: IpAddr, way: Way) -> usize {
         let Some(_) = self.per_tick else { return usize::MAX };
-        let budget = self.accounts.get(&client).map_or(0, |account| account.budget);
+        let budget = self.accounts.get(&client).map_or(0, |account| account.budgets[way as usize]);
         usize::try_from(budget).unwrap_or(0)
     }
 
     /// A tick has passed: everybody may move more, what was left over not beyond one more tick.
     pub(super) fn on_tick(&mut self) {
         let Some(per_tick) = self.per_tick else { return };
-        for account in self.accounts.values_mut() {
-            account.budget = account.budget.saturating_add(per_tick).min(2 * per_tick);
+        for budget in self.accounts.values_mut().flat_map(|account| &mut account.budgets) {
+            *budget = budget.saturating_add(per_tick).min(2 * per_tick);
         }
     }
 }
@@ -146,16 +153,17 @@ mod tests {
         let mut moved = 0;
         for _ in 0..100 {
             clients.on_tick();
-            while clients.budget(a) > 0 {
-                let bytes = clients.budget(a).min(30_000) as u64;
+            while clients.budget(a, Way::In) > 0 {
+                let bytes = clients.budget(a, Way::In).min(30_000) as u64;
                 moved += bytes;
-                clients.spend(a, bytes);
+                clients.spend(a, Way::In, bytes);
             }
         }
         // 10 s at 1 MB/s and the first tick's budget.
         assert!((10_000_000..=10_200_000).contains(&moved), "{moved}");
-        assert!(!clients.spend(a, 5_000_000));
+        clients.spend(a, Way::Out, 5_000_000);
         clients.on_tick();
-        assert_eq!(clients.budget(a), 0, "a debt is paid first");
+        assert_eq!(clients.budget(a, Way::Out), 0, "a debt is paid first");
+        assert!(clients.budget(a, Way::In) > 0, "each way has its own");
     }
 }

@@ -27,7 +27,7 @@ impl Token {
     }
 
     /// The bytes to send.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 

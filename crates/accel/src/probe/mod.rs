@@ -19,6 +19,7 @@ mod tests;
 pub use instrument::{ControlFigures, Instrument, Spread};
 pub use platform::sched::Scheduler;
 pub use prober::run;
+pub(crate) use schedule::{Schedule, Step};
 
 use std::io;
 use std::net::SocketAddr;
@@ -64,7 +65,7 @@ pub struct Target {
 pub struct ProbePlan {
     /// All probed side by side on one thread, each with its own schedule.
     pub targets: Vec<Target>,
-    /// Mean time between two probes of one target.
+    /// Mean time between two probes of one target; a foreign one is spared ([`FOREIGN_PERIOD`]).
     pub period: Duration,
     /// How far a probe may leave its regular time, as a share of the period, 0 to 0.5. At 0.5 the schedule
     /// cannot lock onto anything periodic.
@@ -78,6 +79,17 @@ pub struct ProbePlan {
     pub window: Window,
     /// Also probe an own listener on 127.0.0.1, to see what the machine itself adds.
     pub control: bool,
+}
+
+/// Shortest period for a server that is not one's own: ten handshakes a second are below what SYN limits take for an
+/// attack, and a server's operator has not been asked.
+pub const FOREIGN_PERIOD: Duration = Duration::from_millis(100);
+
+impl ProbePlan {
+    /// Mean time between two probes of `target`.
+    pub fn period_of(&self, target: &Target) -> Duration {
+        if target.own_server { self.period } else { self.period.max(FOREIGN_PERIOD) }
+    }
 }
 
 /// How one probe ended.

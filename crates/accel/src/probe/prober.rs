@@ -100,11 +100,12 @@ impl<'plan> Prober<'plan> {
         }
         clock::set_exact_timers().map_err(ProbeError::system("set the timer slack"))?;
         let scheduler = sched::request_fifo(REALTIME_PRIORITY);
-        let schedule =
-            |stream| Schedule::new(plan.window, plan.period, plan.jitter, plan.seed, stream as u64);
+        let schedule = |(stream, target): (usize, &Target)| {
+            Schedule::new(plan.window, plan.period_of(target), plan.jitter, plan.seed, stream as u64)
+        };
         Ok(Self {
             plan,
-            schedules: (0..targets.len()).map(schedule).collect(),
+            schedules: targets.iter().enumerate().map(schedule).collect(),
             targets,
             control,
             poller,

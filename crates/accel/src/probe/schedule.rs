@@ -12,7 +12,7 @@ use units::Timestamp;
 
 /// What the schedule wants at some point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// Send a probe that was due at this time.
     Send(Timestamp),
     /// A probe was due at this time and is more than a period late; it is not sent.
@@ -25,7 +25,7 @@ pub(super) enum Step {
 
 /// The probe times of one target.
 #[derive(Clone, Debug)]
-pub(super) struct Schedule {
+pub(crate) struct Schedule {
     window: Window,
     period: Duration,
     jitter: f64,
@@ -40,7 +40,7 @@ impl Schedule {
     ///
     /// # Panics
     /// In debug builds, for a period of zero or a jitter outside 0 to 0.5.
-    pub(super) fn new(window: Window, period: Duration, jitter: f64, seed: u64, stream: u64) -> Self {
+    pub(crate) fn new(window: Window, period: Duration, jitter: f64, seed: u64, stream: u64) -> Self {
         debug_assert!(!period.is_zero() && (0.0..=0.5).contains(&jitter));
         let random = Pcg32::new(seed, stream);
         let mut schedule = Self { window, period, jitter, random, slot: 0, next: None };
@@ -49,7 +49,7 @@ impl Schedule {
     }
 
     /// What to do now; called until it answers `WaitUntil` or `Done`.
-    pub(super) fn poll(&mut self, now: Timestamp) -> Step {
+    pub(crate) fn poll(&mut self, now: Timestamp) -> Step {
         let Some(due) = self.next else { return Step::Done };
         if now < due {
             return Step::WaitUntil(due);

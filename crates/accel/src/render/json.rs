@@ -1,12 +1,12 @@
 //! The run document as JSON.
 
-use crate::run::Run;
+use serde::Serialize;
 
 /// One JSON object on one line, with a newline at its end. Numbers that are not finite come out as `null`.
 ///
 /// # Errors
-/// Never for a [`Run`], whose keys are all texts; the serializer's signature asks for it.
-pub fn render(run: &Run) -> serde_json::Result<String> {
+/// Never for a document of ours, whose keys are all texts; the serializer's signature asks for it.
+pub fn render<Document: Serialize>(run: &Document) -> serde_json::Result<String> {
     let mut text = serde_json::to_string(run)?;
     text.push('\n');
     Ok(text)

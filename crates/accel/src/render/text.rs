@@ -1,6 +1,7 @@
 //! The run document for people: one table, one verdict, what it cost, and the instrument's own error.
 
 mod cell;
+pub mod measure;
 mod notes;
 mod table;
 mod wrap;

@@ -77,7 +77,7 @@ fn settings(config: &LabConfig) -> Settings {
     }
 }
 
-fn kernel_release() -> String {
+pub(in crate::command) fn kernel_release() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease")
         .map_or("unknown".to_owned(), |text| text.trim().to_owned())
 }

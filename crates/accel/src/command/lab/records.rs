@@ -1,7 +1,7 @@
 //! From what the prober and the emulator hand over to the columns of the run document.
 
 use crate::emulator::{DirectionCounters, EmulatorCounters, Lateness};
-use crate::probe::{self, Outcome, ProbeResult, Window};
+use crate::probe::{self, Outcome, ProbeResult, Sample, Window};
 use crate::run::{DirectionRecord, InstrumentRecord, LineRecord, PhaseRecord, SampleColumns, Spread};
 use crate::statement::round;
 use lab::LinkStats;
@@ -10,8 +10,16 @@ use units::as_ms;
 
 /// The probes of the real target that were sent and answered, or lost.
 pub(super) fn sample_columns(probes: &ProbeResult, window: Window) -> SampleColumns {
+    columns_of(probes.real_samples(), window)
+}
+
+/// Those of the samples that were sent and answered, or lost.
+pub(in crate::command) fn columns_of<'a>(
+    samples: impl Iterator<Item = &'a Sample>,
+    window: Window,
+) -> SampleColumns {
     let mut columns = SampleColumns::default();
-    for sample in probes.real_samples() {
+    for sample in samples {
         let (user, kernel, retransmits) = match sample.outcome {
             Outcome::Reply { user, kernel, retransmits } => (Some(user), kernel, retransmits),
             Outcome::Late { user, retransmits } => (Some(user), None, retransmits),
@@ -27,7 +35,7 @@ pub(super) fn sample_columns(probes: &ProbeResult, window: Window) -> SampleColu
 }
 
 /// The prober's own figures.
-pub(super) fn instrument_record(probes: &ProbeResult) -> InstrumentRecord {
+pub(in crate::command) fn instrument_record(probes: &ProbeResult) -> InstrumentRecord {
     let own = &probes.instrument;
     let is_failed = |outcome| matches!(outcome, Outcome::Refused { .. } | Outcome::Failed { .. });
     InstrumentRecord {

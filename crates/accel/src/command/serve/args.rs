@@ -33,7 +33,7 @@ pub struct ServeArgs {
     /// Connections of one client (an IPv4 address or an IPv6 /64) at once
     #[arg(long, value_name = "N", default_value = "80", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub max_connections_per_client: u32,
-    /// What one client may move, both ways together; without it as much as the line takes
+    /// What one client may move each way; without it as much as the line takes
     #[arg(long, value_name = "RATE")]
     pub max_rate: Option<Rate>,
 }

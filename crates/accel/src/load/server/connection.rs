@@ -1,6 +1,7 @@
 //! One connection of the server.
 
 use crate::load::block::BlockWriter;
+use crate::load::policy::Way;
 use crate::load::report::Report;
 use crate::load::series::Sent;
 use crate::load::transfer;
@@ -35,6 +36,11 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn is_greeting(&self) -> bool {
         matches!(self.state, State::Greeting(_))
+    }
+
+    /// Which way its bulk data go.
+    pub(super) fn way(&self) -> Way {
+        if matches!(self.state, State::Source(_)) { Way::Out } else { Way::In }
     }
 
     /// What the poller has to look for.

@@ -166,12 +166,18 @@ impl Service {
         if connection.is_greeting() {
             return self.greet(connection, event.token, now);
         }
-        if connection.paused && !event.readable {
+        let client = connection.client;
+        let (way, most) = self.with_clients(|clients| {
+            let way = connection.way();
+            (way, clients.budget(client, way))
+        });
+        if most == 0 {
+            connection.paused = true;
+            self.poller.change(&connection.socket, event.token, Interest::NONE)?;
             return Ok(Next::Stay);
         }
-        let mut moved = 0;
-        let most = self.with_clients(|clients| clients.budget(connection.client));
         let Connection { socket, state, .. } = connection;
+        let mut moved = 0;
         if event.writable
             && let State::Source(blocks) = state
         {
@@ -180,7 +186,8 @@ impl Service {
         let mut ended = Ok(false);
         if event.readable {
             let mut read = 0;
-            ended = transfer::drain(socket, &mut self.buffer, |bytes| read += bytes.len() as u64);
+            let room = most.min(self.buffer.len());
+            ended = transfer::drain(socket, &mut self.buffer[..room], |bytes| read += bytes.len() as u64);
             // Counted before an error ends the connection: what was read was received. A client of a source has
             // nothing more to say.
             if let State::Sink { received, .. } = state {
@@ -192,10 +199,7 @@ impl Service {
         if moved > 0 {
             connection.last_moved = now;
         }
-        if !self.with_clients(|clients| clients.spend(connection.client, moved)) {
-            connection.paused = true;
-            self.poller.change(&connection.socket, event.token, Interest::NONE)?;
-        }
+        self.with_clients(|clients| clients.spend(client, way, moved));
         ended.map(|ended| if ended { Next::Close } else { Next::Stay })
     }
 
@@ -294,15 +298,19 @@ impl Service {
         self.note(now);
         self.with_clients(Clients::on_tick);
         let mut ended = Vec::new();
+        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let budget = |connection: &Connection| clients.budget(connection.client, connection.way());
         for (&token, connection) in &mut self.connections {
             let limit = if connection.is_greeting() { GREETING_LIMIT } else { IDLE_LIMIT };
             let idle = now.saturating_since(connection.last_moved) > limit;
             if idle || connection.report(now).is_err() {
                 ended.push(token);
-            } else if std::mem::take(&mut connection.paused) {
+            } else if connection.paused && budget(connection) > 0 {
+                connection.paused = false;
                 self.poller.change(&connection.socket, token, connection.interest())?;
             }
         }
+        drop(clients);
         for token in ended {
             self.greeting.remove(&token);
             if let Some(connection) = self.connections.remove(&token) {
