@@ -6,9 +6,11 @@ use accel::command::classify::{self, ClassifyArgs};
 use accel::command::offline::Source;
 use accel::command::summary::{self, SummaryArgs};
 use platform::clock;
+use stats::{Series, loss};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use units::Ratio;
 
 fn main() -> std::io::Result<()> {
     let samples: u64 = std::env::args().nth(1).and_then(|arg| arg.parse().ok()).unwrap_or(10_000_000);
@@ -19,26 +21,34 @@ fn main() -> std::io::Result<()> {
 }
 
 fn measure(path: &Path, samples: u64) -> std::io::Result<()> {
-    let mut values = write(path, samples)?;
-    let sorting = seconds(|| values.sort_by(f64::total_cmp));
-    drop(values);
-    let source = || Source { file: path.to_owned(), series: None };
-    let before = peak_mb();
-    let summary = seconds(|| drop(summary::run(&SummaryArgs { source: source(), json: true })));
-    let mut imported = None;
-    let reading = seconds(|| imported = accel::import::read_file(path).ok());
-    println!("reading: {reading:.2} s");
-    drop(imported);
+    let values = write(path, samples)?;
+    let mut sorted = values.clone();
+    let sorting = seconds(|| sorted.sort_by(f64::total_cmp));
+    drop(sorted);
+    let statements = seconds(|| summarize(&values));
     println!("sorting {samples} samples: {sorting:.2} s");
     println!(
-        "summary without reading: {:.2} s, {:.1} times as long",
-        summary - reading,
-        (summary - reading) / sorting
+        "percentiles, loss and their intervals: {statements:.2} s, {:.1} times as long",
+        statements / sorting
     );
-    println!("peak memory: {} MB, of which before: {before} MB", peak_mb());
+    drop(values);
+    let source = || Source { file: path.to_owned(), series: None };
+    let summary = seconds(|| drop(summary::run(&SummaryArgs { source: source(), json: true })));
+    println!("accel summary, reading included: {summary:.2} s; peak memory {} MB", peak_mb());
     let classified = seconds(|| drop(classify::run(&ClassifyArgs { source: source(), json: true })));
-    println!("classification, reading included: {classified:.2} s, peak memory {} MB", peak_mb());
+    println!("accel classify, reading included: {classified:.2} s; peak memory {} MB", peak_mb());
     Ok(())
+}
+
+/// What a summary says of a series: sorting included.
+fn summarize(values: &[f64]) {
+    let series = Series::new(values.to_vec()).expect("no NaN was written");
+    for percent in [50.0, 90.0, 95.0, 99.0] {
+        let p = Ratio::from_percent(percent).expect("a percentage");
+        std::hint::black_box(series.percentile(p));
+    }
+    let lost: Vec<bool> = values.iter().map(|rtt| rtt.is_infinite()).collect();
+    std::hint::black_box(loss(&lost));
 }
 
 fn seconds(work: impl FnOnce()) -> f64 {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Which samples to take.
 #[derive(Clone, Debug, Args)]
 pub struct Source {
-    /// A run document, CSV (t_s,rtt_ms[,retransmits]; empty = lost), JSON (t_ms, rtt_ms), flent or irtt data, or
+    /// A run document, CSV (t_s, rtt_ms and perhaps retransmits; empty = lost), JSON (t_ms, rtt_ms), flent or irtt data, or
     /// the output of ping or fping; gzipped or not
     #[arg(value_name = "FILE")]
     pub file: PathBuf,

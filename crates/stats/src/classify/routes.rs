@@ -108,28 +108,34 @@ fn judge(clusters: &[Mode], in_time: &[f64], sorted: &[f64]) -> Option<Routes> {
     if modes.len() < 2 || !modes.windows(2).all(|pair| apart(pair[0], pair[1])) {
         return None;
     }
-    let widths: Vec<f64> = modes.iter().map(|mode| spread(mode).max(SPREAD_FLOOR_MS)).collect();
-    let widest = widths.iter().copied().fold(0.0, f64::max);
-    let likeness = widest / widths.iter().copied().fold(f64::INFINITY, f64::min);
-    let borders: Vec<f64> = modes.windows(2).map(|pair| border(pair[0], pair[1])).collect();
-    let on_route = |rtt: f64| borders.iter().filter(|&&border| rtt >= border).count();
-    let alternates = borders.iter().all(|&border| {
-        let far: Vec<bool> = in_time.iter().map(|&rtt| rtt >= border).collect();
-        runs(&far).ratio >= ALTERNATES
-    });
-    let jumps = || jumps_at_once(in_time, &modes, on_route);
-    let changes = in_time.windows(2).filter(|pair| on_route(pair[0]) != on_route(pair[1])).count();
-    let allowed = match changes {
-        _ if alternates => LIKE_SHAPE,
-        1 => LIKE_SHAPE_IF_ONCE,
-        _ => LIKE_SHAPE_IF_SLOW,
-    };
-    let scattered = || modes.iter().all(|mode| scatters(in_time, mode));
-    let fits = likeness <= allowed && (alternates || jumps()) && scattered();
+    let fits = change_as_routes_do(&modes, in_time) && modes.iter().all(|mode| scatters(in_time, mode));
     fits.then(|| Routes {
         medians_ms: modes.iter().map(|mode| mode[mode.len() / 2]).collect(),
         shares: modes.iter().map(|mode| mode.len() as f64 / n).collect(),
     })
+}
+
+/// Whether the probes alternate as fast as a hash of their port makes them; or change slowly, but at once, between
+/// modes that are all the more alike.
+fn change_as_routes_do(modes: &[&[f64]], in_time: &[f64]) -> bool {
+    let borders: Vec<f64> = modes.windows(2).map(|pair| border(pair[0], pair[1])).collect();
+    let alternates = borders.iter().all(|&border| {
+        let far: Vec<bool> = in_time.iter().map(|&rtt| rtt >= border).collect();
+        runs(&far).ratio >= ALTERNATES
+    });
+    if alternates {
+        return likeness(modes) <= LIKE_SHAPE;
+    }
+    let on_route = |rtt: f64| borders.iter().filter(|&&border| rtt >= border).count();
+    let changes = in_time.windows(2).filter(|pair| on_route(pair[0]) != on_route(pair[1])).count();
+    let allowed = if changes == 1 { LIKE_SHAPE_IF_ONCE } else { LIKE_SHAPE_IF_SLOW };
+    likeness(modes) <= allowed && jumps_at_once(in_time, modes, on_route)
+}
+
+/// The widest mode's spread over the narrowest's.
+fn likeness(modes: &[&[f64]]) -> f64 {
+    let widths = || modes.iter().map(|mode| spread(mode).max(SPREAD_FLOOR_MS));
+    widths().fold(0.0, f64::max) / widths().fold(f64::INFINITY, f64::min)
 }
 
 /// From the 10th to the 90th percentile, in ms.
