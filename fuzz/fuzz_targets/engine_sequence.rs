@@ -1,18 +1,21 @@
 //! Any sequence of calls, four bytes each: every packet comes back once and in its flow's order.
 #![no_main]
 
-use engine::{Framing, Overhead, Packet, Poll, Shaper, ShaperConfig};
+use engine::{Class, Framing, Overhead, Packet, Poll, Shaper, ShaperConfig};
 use libfuzzer_sys::fuzz_target;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use units::{Rate, Timestamp};
 use wire::Ecn;
 
+/// Flow, whether it is a pure ACK (these may overtake the flow's other packets), serial number.
+type Handle = (u64, bool, u64);
+
 struct World {
-    shaper: Shaper<(u64, u64)>,
+    shaper: Shaper<Handle>,
     now: Timestamp,
     serial: u64,
-    held: BTreeMap<u64, VecDeque<u64>>,
+    held: BTreeMap<(u64, bool), VecDeque<u64>>,
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -61,14 +64,17 @@ impl World {
     fn push(&mut self, which: u8, bytes: u32, bits: u8) {
         let flow = u64::from(which) << 32 | u64::from(which) << 10 | u64::from(which % 3);
         self.serial += 1;
-        self.held.entry(flow).or_default().push_back(self.serial);
+        let class = [Class::Normal, Class::Priority, Class::Ack][usize::from(bits % 3)];
+        let is_ack = class == Class::Ack;
+        self.held.entry((flow, is_ack)).or_default().push_back(self.serial);
         let packet = Packet {
-            handle: (flow, self.serial),
+            handle: (flow, is_ack, self.serial),
             flow,
             bytes,
             segment_bytes: u16::from(bits / 4) * 24,
             header_bytes: 52,
             ecn: Ecn::from_bits(bits >> 1),
+            class,
         };
         self.shaper.push(self.now, packet);
     }
@@ -83,7 +89,7 @@ impl World {
         }
     }
 
-    fn hand_back(&mut self, (flow, serial): (u64, u64)) {
-        assert_eq!(self.held.get_mut(&flow).and_then(VecDeque::pop_front), Some(serial));
+    fn hand_back(&mut self, (flow, is_ack, serial): Handle) {
+        assert_eq!(self.held.get_mut(&(flow, is_ack)).and_then(VecDeque::pop_front), Some(serial));
     }
 }

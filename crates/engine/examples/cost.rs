@@ -7,7 +7,7 @@
 //! The workload keeps a link of 1 Gbit/s busy: every packet time one packet of 1500 or 60 bytes of one of FLOWS flows
 //! comes in, at first four times as often, so that a backlog stands.
 
-use engine::{Packet, Poll, Shaper, ShaperConfig};
+use engine::{Class, Packet, Poll, Shaper, ShaperConfig};
 use std::collections::VecDeque;
 use std::hint::black_box;
 use std::time::Duration;
@@ -53,7 +53,15 @@ fn workload(flows: u64, packets: u64) -> Vec<Packet<u32>> {
             let flow = u64::from(handle).wrapping_mul(0x9e37_79b9_7f4a_7c15) % flows;
             let bytes = if handle % 6 == 5 { 60 } else { 1_500 };
             let flow = hashes[flow as usize];
-            Packet { handle, flow, bytes, segment_bytes: 0, header_bytes: 52, ecn: Ecn::NotEct }
+            Packet {
+                handle,
+                flow,
+                bytes,
+                segment_bytes: 0,
+                header_bytes: 52,
+                ecn: Ecn::NotEct,
+                class: Class::Normal,
+            }
         })
         .collect()
 }

@@ -29,6 +29,9 @@ const BUFFER_LONGEST: Duration = Duration::from_secs(1);
 /// ... and never less than a few packets.
 const BUFFER_SMALLEST: Bytes = Bytes::new(4 * MTU_BYTES as u64);
 
+/// What a marked flow may hold takes the link at most this long, so that it does not become a queue for the others.
+const PRIORITY_SPAN: Duration = Duration::from_millis(20);
+
 /// Settings of a [`crate::Shaper`]. [`ShaperConfig::new`] gives the recommended ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShaperConfig {
@@ -46,6 +49,9 @@ pub struct ShaperConfig {
     /// What a late wake-up may catch up, as time of the rate. Timers wake 20 to 100 us late; more would be a burst for
     /// the next queue on the path.
     pub credit: Duration,
+    /// Wire bytes that a marked flow may have waiting before it loses the priority tier, and that it may be served
+    /// ahead of its turns. Lowered to 20 ms of the rate, raised to one MTU.
+    pub priority_limit: Bytes,
     /// Most packets held, whatever their size (a super-packet counts once). RFC 8290 section 5.2.3.
     pub limit_packets: u32,
 }
@@ -60,6 +66,7 @@ impl ShaperConfig {
             interval: Duration::from_millis(100),
             ecn: true,
             credit: Duration::from_micros(200),
+            priority_limit: Bytes::new(6_000),
             limit_packets: 10_240,
         }
     }
@@ -72,6 +79,8 @@ pub(crate) struct Limits {
     pub target: Duration,
     /// Wire bytes for each turn of a queue.
     pub quantum: i64,
+    /// [`ShaperConfig::priority_limit`] at this rate.
+    pub priority: i64,
     /// Most wire bytes held.
     pub buffer: Bytes,
     pub packets: u32,
@@ -83,10 +92,12 @@ impl Limits {
         let mtu_time = Bytes::from(MTU_BYTES) / rate;
         let quantum = (rate * QUANTUM_SPAN).get().clamp(MIN_QUANTUM, MTU_BYTES.into());
         let buffer = (rate * BUFFER_SPAN).max(BUFFER_BYTES).min(rate * BUFFER_LONGEST).max(BUFFER_SMALLEST);
+        let priority = config.priority_limit.min(rate * PRIORITY_SPAN).get().max(MTU_BYTES.into());
         Self {
             rate,
             target: config.target.max(mtu_time * 3 / 2),
-            quantum: quantum as i64, // at most MTU_BYTES
+            quantum: quantum as i64,   // at most MTU_BYTES
+            priority: priority as i64, // a span of 20 ms stays far below 2^63 bytes
             buffer,
             packets: config.limit_packets.max(1),
         }
@@ -121,6 +132,16 @@ mod tests {
         assert_eq!(at(Rate::mbit_per_s(100)).buffer, Bytes::new(4_000_000));
         assert_eq!(at(Rate::mbit_per_s(1_000)).buffer, Bytes::new(25_000_000));
         assert_eq!(at(Rate::ZERO).buffer, Bytes::new(4 * 1_514));
+    }
+
+    #[test]
+    fn the_priority_limit_is_6_kb_within_one_mtu_and_20_ms_of_the_rate() {
+        assert_eq!(at(Rate::mbit_per_s(20)).priority, 6_000);
+        assert_eq!(at(Rate::mbit_per_s(1)).priority, 2_500);
+        assert_eq!(at(Rate::kbit_per_s(500)).priority, 1_514);
+        let generous =
+            ShaperConfig { priority_limit: Bytes::new(u64::MAX), ..ShaperConfig::new(Rate::mbit_per_s(20)) };
+        assert_eq!(Limits::new(&generous).priority, 50_000);
     }
 
     #[test]

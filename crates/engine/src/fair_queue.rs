@@ -7,10 +7,13 @@
 //! whichever list the queue is on. Nobody gets more bytes a round than by the RFC, and a flow whose queue does not
 //! run empty never enters the lane.
 
-use crate::flow_table::{FlowTable, Place, QUEUES};
+use crate::ack::AckLane;
+use crate::config::Limits;
+use crate::flow_table::{Assignment, FlowTable, Place, QUEUES};
 use crate::queue_list::{Link, QueueList};
 use crate::store::{Chain, Held, Store};
-use crate::{Backlog, EXPRESS_BYTES, Packet};
+use crate::tier::Tier;
+use crate::{Backlog, Class, EXPRESS_BYTES, Packet};
 use units::{Bytes, Timestamp};
 
 /// Most packets that one overflow takes from the fattest queue (RFC 8290 section 4.1).
@@ -24,6 +27,12 @@ pub(crate) struct FairQueue<H> {
     old: QueueList,
     /// Queues that may send a small packet out of turn; entries that no longer may are sorted out when looked at.
     express: QueueList,
+    pub tier: Tier,
+    pub acks: AckLane,
+    /// Pure ACKs in the flows' queues; while there are some, none uses the lane.
+    waiting_acks: u32,
+    /// Pure ACKs put into the flows' queues since the start.
+    pub queued_acks: u64,
     /// Packets that the overflow rule took out of their queues and poll has not handed back yet.
     doomed: Chain,
     backlog: Backlog,
@@ -37,6 +46,10 @@ impl<H> FairQueue<H> {
             new: QueueList::new(Link::Turn),
             old: QueueList::new(Link::Turn),
             express: QueueList::new(Link::Express),
+            tier: Tier::new(),
+            acks: AckLane::new(),
+            waiting_acks: 0,
+            queued_acks: 0,
             doomed: Chain::EMPTY,
             backlog: Backlog { packets: 0, bytes: Bytes::ZERO },
         }
@@ -47,18 +60,67 @@ impl<H> FairQueue<H> {
     }
 
     /// Appends a packet to its flow's queue. A queue on no list starts at the tail of NEW with one quantum; on a list
-    /// it keeps its place and its deficit. Tells whether the queue belongs to another flow.
+    /// it keeps its place and its deficit.
     #[inline]
-    pub fn push(&mut self, now: Timestamp, packet: Packet<H>, wire_bytes: u32, quantum: i64) -> bool {
-        let assignment = self.table.assign(packet.flow);
-        let guest = assignment.guest;
+    pub fn push(&mut self, held: Held<H>, quantum: i64) -> Assignment {
+        self.backlog.packets += 1;
+        self.backlog.bytes += Bytes::from(held.wire_bytes);
+        self.enqueue(held, quantum)
+    }
+
+    /// Takes in a packet that is not [`Class::Normal`]: a pure ACK into its lane while that is open, all else into its
+    /// flow's queue. Tells whether that queue belongs to another flow. Apart from [`Self::push`], which most packets
+    /// take.
+    #[inline(never)]
+    pub fn push_classed(&mut self, held: Held<H>, limits: &Limits) -> bool {
+        self.backlog.packets += 1;
+        self.backlog.bytes += Bytes::from(held.wire_bytes);
+        match held.packet.class {
+            Class::Ack if self.waiting_acks == 0 && is_small(&held.packet, held.wire_bytes) => {
+                self.acks.push(&mut self.store, held);
+                false
+            }
+            Class::Ack => {
+                self.close_ack_lane(limits); // one too large for the lane must not overtake those in it
+                self.enqueue_ack(held, limits)
+            }
+            Class::Normal | Class::Priority => {
+                let Assignment { queue, guest } = self.enqueue(held, limits.quantum);
+                self.tier.review(&mut self.table.queues, queue, limits.priority);
+                guest
+            }
+        }
+    }
+
+    /// There is no room for the ACKs in the lane: into their flows' queues with them.
+    pub fn close_ack_lane(&mut self, limits: &Limits) {
+        while let Some(held) = self.acks.pop(&mut self.store) {
+            self.enqueue_ack(held, limits);
+        }
+    }
+
+    fn enqueue_ack(&mut self, held: Held<H>, limits: &Limits) -> bool {
+        self.waiting_acks += 1;
+        self.queued_acks += 1;
+        self.enqueue(held, limits.quantum).guest
+    }
+
+    /// A pure ACK left its flow's queue.
+    pub fn on_ack_left(&mut self) {
+        self.waiting_acks -= 1;
+    }
+
+    #[inline]
+    fn enqueue(&mut self, mut held: Held<H>, quantum: i64) -> Assignment {
+        let assignment = self.table.assign(held.packet.flow);
+        held.guest = assignment.guest;
         let queue = &mut self.table.queues[assignment.queue as usize];
-        queue.bytes += u64::from(wire_bytes);
+        queue.bytes += u64::from(held.wire_bytes);
         queue.packets += 1;
-        queue.guests += u32::from(guest);
-        let enters_express = queue.packets == 1 && !queue.express && is_small(&packet, wire_bytes);
+        queue.guests += u32::from(assignment.guest);
+        let enters_express = queue.packets == 1 && !queue.express && is_small(&held.packet, held.wire_bytes);
         queue.express |= enters_express;
-        self.store.append(&mut queue.chain, Held { packet, enqueued: now, wire_bytes, guest });
+        self.store.append(&mut queue.chain, held);
         if queue.place == Place::Idle {
             queue.place = Place::New;
             queue.deficit = quantum;
@@ -67,9 +129,35 @@ impl<H> FairQueue<H> {
         if enters_express {
             self.express.push_back(&mut self.table.queues, assignment.queue);
         }
-        self.backlog.packets += 1;
-        self.backlog.bytes += Bytes::from(wire_bytes);
-        guest
+        assignment
+    }
+
+    /// When the first ACK in the lane came.
+    #[inline]
+    pub fn first_ack(&self) -> Option<Timestamp> {
+        self.acks.first(&self.store).map(|held| held.enqueued)
+    }
+
+    /// Takes the next ACK from the lane.
+    #[inline]
+    pub fn take_ack(&mut self) -> Option<Held<H>> {
+        let held = self.acks.pop(&mut self.store)?;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= Bytes::from(held.wire_bytes);
+        Some(held)
+    }
+
+    /// The queue whose turn it is among those that the tier does not serve anyway; `None` when there is none.
+    pub fn select_beside_tier(&mut self, quantum: i64) -> Option<u32> {
+        let mut looks = 0..=self.new.len() + self.old.len();
+        loop {
+            let index = self.select(quantum)?;
+            if !Tier::serves(&self.table.queues[index as usize]) {
+                return Some(index);
+            }
+            looks.next()?;
+            self.rotate(index); // keeps its deficit
+        }
     }
 
     /// The queue whose turn it is (RFC 8290 section 4.2): NEW before OLD; one without deficit gets a quantum and goes
@@ -95,6 +183,13 @@ impl<H> FairQueue<H> {
                 return Some(index);
             }
         }
+    }
+
+    /// Whether anything may leave without a turn: overflowed packets, ACKs in their lane, marked flows. Without
+    /// branches, since it is asked at each poll.
+    #[inline]
+    pub fn has_exceptions(&self) -> bool {
+        !self.doomed.is_empty() | !self.acks.is_empty() | !self.tier.is_empty()
     }
 
     /// Whether the express lane has entries; it is empty most of the time.
@@ -153,6 +248,7 @@ impl<H> FairQueue<H> {
             queue.bytes -= u64::from(head.wire_bytes);
             queue.packets -= 1;
             queue.guests -= u32::from(head.guest);
+            self.waiting_acks -= u32::from(head.packet.class == Class::Ack);
             self.backlog.packets -= 1;
             self.backlog.bytes -= Bytes::from(head.wire_bytes);
             self.store.transfer(&mut queue.chain, &mut self.doomed);
@@ -169,7 +265,8 @@ impl<H> FairQueue<H> {
     }
 
     /// Empties every queue: doomed packets first, then the others in the order of their arrival.
-    pub fn drain(&mut self) -> Vec<Held<H>> {
+    pub fn drain(&mut self, limits: &Limits) -> Vec<Held<H>> {
+        self.close_ack_lane(limits);
         let mut packets: Vec<Held<H>> = std::iter::from_fn(|| self.take_doomed()).collect();
         let first_queued = packets.len();
         for index in 0..QUEUES as u32 {
@@ -182,6 +279,7 @@ impl<H> FairQueue<H> {
             }));
         }
         packets[first_queued..].sort_by_key(|held| held.enqueued); // stable
+        self.waiting_acks = 0;
         self.clear_lists();
         packets
     }
@@ -231,225 +329,4 @@ fn is_small<H>(packet: &Packet<H>, wire_bytes: u32) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use wire::Ecn;
-
-    const QUANTUM: i64 = 1_514;
-
-    fn packet(flow: u64, handle: u32, bytes: u32) -> Packet<u32> {
-        Packet { handle, flow, bytes, segment_bytes: 0, header_bytes: 40, ecn: Ecn::NotEct }
-    }
-
-    /// A fair queue with its pushes and sends in short form.
-    struct Bench(FairQueue<u32>);
-
-    impl Bench {
-        fn new() -> Self {
-            Self(FairQueue::new(16))
-        }
-
-        /// Queues a packet and gives the index of its queue.
-        fn push(&mut self, flow: u64, handle: u32, bytes: u32) -> u32 {
-            self.0.push(Timestamp::ZERO, packet(flow, handle, bytes), bytes, QUANTUM);
-            self.0.table.assign(flow).queue
-        }
-
-        /// Sends the next packet and pays for it.
-        fn send(&mut self) -> Option<u32> {
-            let index = self.0.select(QUANTUM)?;
-            let held = self.0.take(index)?;
-            self.0.table.queues[index as usize].deficit -= i64::from(held.wire_bytes);
-            Some(held.packet.handle)
-        }
-
-        fn queue(&self, index: u32) -> &crate::flow_table::FlowQueue {
-            &self.0.table.queues[index as usize]
-        }
-
-        /// Puts `flow` onto OLD with `packets` large packets waiting.
-        fn bulk(&mut self, flow: u64, packets: u32) -> u32 {
-            let index = self.push(flow, 0, 1_514);
-            (1..=packets).for_each(|_| {
-                self.push(flow, 0, 1_514);
-            });
-            assert_eq!(self.send(), Some(0));
-            assert_eq!(self.0.select(QUANTUM), Some(index));
-            assert_eq!(self.queue(index).place, Place::Old);
-            index
-        }
-    }
-
-    #[test]
-    fn a_packet_for_an_idle_queue_puts_it_at_the_tail_of_new_with_one_quantum() {
-        let mut bench = Bench::new();
-        let (first, second) = (bench.push(1, 0, 100), bench.push(2, 0, 100));
-        assert_eq!(bench.0.new.iter(&bench.0.table.queues).collect::<Vec<_>>(), [first, second]);
-        assert_eq!((bench.queue(second).place, bench.queue(second).deficit), (Place::New, QUANTUM));
-    }
-
-    #[test]
-    fn a_packet_for_a_listed_queue_touches_neither_list_nor_deficit() {
-        let mut bench = Bench::new();
-        let index = bench.push(1, 0, 1_000);
-        bench.send();
-        bench.push(1, 1, 1_000);
-        assert_eq!((bench.queue(index).place, bench.queue(index).deficit), (Place::New, QUANTUM - 1_000));
-
-        let mut bench = Bench::new();
-        let old = bench.bulk(2, 1);
-        let deficit = bench.queue(old).deficit;
-        bench.push(2, 0, 1_514);
-        assert_eq!((bench.queue(old).place, bench.queue(old).deficit), (Place::Old, deficit));
-    }
-
-    #[test]
-    fn new_is_served_before_old() {
-        let mut bench = Bench::new();
-        bench.bulk(1, 3);
-        bench.push(2, 77, 100);
-        assert_eq!(bench.send(), Some(77));
-        assert_eq!(bench.send(), Some(0));
-    }
-
-    #[test]
-    fn a_queue_without_deficit_gets_a_quantum_and_goes_to_the_tail_of_old() {
-        let mut bench = Bench::new();
-        let other = bench.bulk(2, 2);
-        let index = bench.push(1, 5, 1_600);
-        bench.push(1, 6, 1_600);
-        assert_eq!(bench.send(), Some(5));
-        assert_eq!(bench.send(), Some(0), "the queue in debt gives way");
-        assert_eq!(bench.queue(index).deficit, QUANTUM - 1_600 + QUANTUM);
-        assert_eq!(bench.0.old.iter(&bench.0.table.queues).collect::<Vec<_>>(), [other, index]);
-    }
-
-    #[test]
-    fn an_empty_queue_of_new_goes_to_the_tail_of_old_and_an_empty_one_of_old_away() {
-        let mut bench = Bench::new();
-        let bulk = bench.bulk(1, 2);
-        let sparse = bench.push(2, 77, 100);
-        assert_eq!(bench.send(), Some(77));
-        assert_eq!(bench.queue(sparse).place, Place::New, "found empty only at its next turn");
-        assert_eq!(bench.send(), Some(0));
-        assert_eq!(bench.0.old.iter(&bench.0.table.queues).collect::<Vec<_>>(), [bulk, sparse]);
-        assert_eq!(bench.send(), Some(0));
-        assert_eq!(bench.send(), None);
-        assert_eq!(bench.queue(sparse).place, Place::Idle);
-    }
-
-    #[test]
-    fn a_flow_of_single_packets_cannot_starve_old_by_becoming_new_again() {
-        let mut bench = Bench::new();
-        bench.bulk(1, 50);
-        let mut sent = [0, 0];
-        for _ in 0..60 {
-            bench.push(2, 1, 100);
-            sent[bench.send().unwrap() as usize] += 1;
-        }
-        assert!(sent[0] >= 3, "{sent:?}"); // one large packet for each quantum of small ones
-    }
-
-    #[test]
-    fn codel_state_outlives_the_packets_of_the_queue() {
-        let mut bench = Bench::new();
-        let index = bench.push(1, 0, 100);
-        bench.0.table.queues[index as usize].codel = crate::codel::Codel::with_count(7);
-        bench.send();
-        assert_eq!(bench.send(), None);
-        assert_eq!(bench.queue(index).place, Place::Idle);
-        assert_eq!(bench.push(1, 1, 100), index);
-        assert_eq!(bench.queue(index).codel.count(), 7);
-    }
-
-    #[test]
-    fn overflow_takes_half_the_bytes_of_the_fattest_queue_from_its_head() {
-        let mut bench = Bench::new();
-        bench.push(1, 100, 3_000);
-        let fat = (0..10).map(|handle| bench.push(2, handle, 1_000)).last().unwrap();
-        bench.0.shed_fattest();
-        let doomed: Vec<u32> =
-            std::iter::from_fn(|| bench.0.take_doomed()).map(|held| held.packet.handle).collect();
-        assert_eq!(doomed, [0, 1, 2, 3, 4]);
-        assert_eq!(bench.queue(fat).bytes, 5_000);
-        assert_eq!(bench.0.backlog(), Backlog { packets: 6, bytes: Bytes::new(8_000) });
-    }
-
-    #[test]
-    fn one_overflow_takes_at_most_64_packets() {
-        let mut bench = Bench::new();
-        for handle in 0..200 {
-            bench.push(1, handle, 1_000);
-        }
-        bench.0.shed_fattest();
-        assert_eq!(std::iter::from_fn(|| bench.0.take_doomed()).count(), 64);
-    }
-
-    /// Turn by turn this would take 14 million rounds of 500 queues, minutes instead of milliseconds.
-    #[test]
-    fn queues_deep_in_debt_do_not_take_their_rounds_one_by_one() {
-        let mut bench = Bench::new();
-        for flow in 1..=500 {
-            bench.push(flow, 0, u32::MAX);
-            bench.push(flow, 1, 1_000);
-        }
-        (0..500).for_each(|_| assert_eq!(bench.send(), Some(0)));
-        let index = bench.0.select(300).unwrap();
-        assert!((1..=300).contains(&bench.queue(index).deficit));
-    }
-
-    #[test]
-    fn skipped_rounds_keep_the_shares_of_turns_taken_one_by_one() {
-        let mut bench = Bench::new();
-        for (flow, bytes) in [(1, 30_000), (2, 9_000), (3, 60_000)] {
-            bench.push(flow, 0, bytes);
-            bench.push(flow, flow as u32, 1_000);
-        }
-        (0..3).for_each(|_| assert_eq!(bench.send(), Some(0)));
-        let order: Vec<u32> = std::iter::from_fn(|| bench.send()).collect();
-        assert_eq!(order, [2, 1, 3]);
-    }
-
-    #[test]
-    fn the_express_lane_takes_small_packets_that_find_their_queue_empty() {
-        let mut bench = Bench::new();
-        bench.bulk(1, 1);
-        bench.push(1, 5, 64);
-        assert_eq!(bench.0.select_express(), None, "small, but behind others of its flow");
-        bench.push(2, 6, EXPRESS_BYTES + 1);
-        assert_eq!(bench.0.select_express(), None, "alone, but large");
-        let small = bench.push(3, 7, EXPRESS_BYTES);
-        assert_eq!(bench.0.select_express(), Some(small));
-    }
-
-    #[test]
-    fn the_express_lane_never_gives_more_than_the_deficit_of_the_round() {
-        let mut bench = Bench::new();
-        let flood = bench.push(1, 0, 100);
-        (1..100).for_each(|handle| {
-            bench.push(1, handle, 100);
-        });
-        let mut sent = 0;
-        while let Some(index) = bench.0.select_express() {
-            bench.0.take(index);
-            bench.0.table.queues[index as usize].deficit -= 100;
-            sent += 1;
-        }
-        assert_eq!(sent, 16, "1514 bytes, the last packet on credit");
-        bench.push(1, 100, 100);
-        bench.0.table.queues[flood as usize].deficit = QUANTUM;
-        assert_eq!(bench.0.select_express(), None, "a queue that does not run empty stays out");
-    }
-
-    #[test]
-    fn a_sparse_flow_that_waits_in_old_uses_its_deficit_by_the_express_lane() {
-        let mut bench = Bench::new();
-        bench.bulk(1, 5);
-        let sparse = bench.push(2, 7, 100);
-        assert_eq!(bench.send(), Some(7));
-        assert_eq!(bench.send(), Some(0));
-        assert_eq!(bench.queue(sparse).place, Place::Old);
-        bench.push(2, 8, 100);
-        assert_eq!(bench.0.select_express(), Some(sparse));
-    }
-}
+mod tests;

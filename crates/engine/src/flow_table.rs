@@ -38,8 +38,12 @@ pub(crate) struct FlowQueue {
     pub place: Place,
     /// It is in the express lane.
     pub express: bool,
+    /// It is in the priority tier.
+    pub priority: bool,
+    /// Its marked packets have lost the tier until its backlog is small and its debt paid.
+    pub demoted: bool,
     /// The queue behind this one on each kind of list ([`crate::queue_list::Link`]).
-    pub behind: [u32; 2],
+    pub behind: [u32; 3],
     pub codel: Codel,
 }
 
@@ -53,7 +57,9 @@ impl FlowQueue {
             deficit: 0,
             place: Place::Idle,
             express: false,
-            behind: [NONE; 2],
+            priority: false,
+            demoted: false,
+            behind: [NONE; 3],
             codel: Codel::default(),
         }
     }

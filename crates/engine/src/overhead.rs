@@ -81,7 +81,8 @@ impl Overhead {
     /// Bytes that one packet of `ip_bytes` takes on the link; at least 1, so that nothing is free.
     #[inline]
     pub fn charge(&self, ip_bytes: u32) -> u32 {
-        let bytes = ip_bytes.saturating_add_signed(self.bytes).max(self.mpu).max(1);
+        let sum = i64::from(ip_bytes) + i64::from(self.bytes);
+        let bytes = u32::try_from(sum.max(self.mpu.into()).max(1)).unwrap_or(u32::MAX);
         match self.framing {
             Framing::Plain => bytes,
             Framing::Ptm => bytes.saturating_add(bytes.div_ceil(PTM_BLOCK_BYTES)),

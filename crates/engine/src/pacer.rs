@@ -66,6 +66,12 @@ impl Pacer {
         self.next_ns = self.next_ns.max(earliest).saturating_add(wire_time_ns(wire_bytes, self.rate));
     }
 
+    /// When there will be room ahead of time again, not before half the credit has passed (see [`Self::wake_up`]).
+    pub fn room_at(&self, now: Timestamp) -> Timestamp {
+        let opens = self.next_ns.saturating_sub(self.mtu_ns).saturating_sub(self.credit_ns).saturating_add(1);
+        Timestamp::from_nanos(opens.max(now.as_nanos().saturating_add(self.credit_ns / 2)))
+    }
+
     /// When to look again while packets wait: at `next`, but not before half the credit has passed. The other half
     /// is left for the timer's own lateness, so the rate is kept, and at 1 Gbit/s there is one wake-up for a
     /// dozen packets.

@@ -3,6 +3,18 @@
 use crate::Overhead;
 use wire::Ecn;
 
+/// How the caller's classifier marks a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Served in its flow's turn.
+    #[default]
+    Normal,
+    /// Of a flow that the user marked: served first while the flow keeps within the tier's bounds.
+    Priority,
+    /// A pure TCP acknowledgement (`wire::TcpSegment::is_pure_ack`): skips the queue while the link has room.
+    Ack,
+}
+
 /// What the engine must know of a packet, and the caller's handle for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<H> {
@@ -19,6 +31,8 @@ pub struct Packet<H> {
     pub header_bytes: u16,
     /// ECN codepoint.
     pub ecn: Ecn,
+    /// What the caller's classifier found.
+    pub class: Class,
 }
 
 impl<H> Packet<H> {
@@ -36,6 +50,7 @@ impl<H> Packet<H> {
     }
 
     /// The sum over all segments.
+    #[inline(never)]
     fn super_bytes(&self, overhead: &Overhead) -> u32 {
         let header = u32::from(self.header_bytes).min(self.bytes);
         let payload = self.bytes - header;
@@ -55,7 +70,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn packet(bytes: u32, segment_bytes: u16, header_bytes: u16) -> Packet<()> {
-        Packet { handle: (), flow: 0, bytes, segment_bytes, header_bytes, ecn: Ecn::NotEct }
+        Packet {
+            handle: (),
+            flow: 0,
+            bytes,
+            segment_bytes,
+            header_bytes,
+            ecn: Ecn::NotEct,
+            class: Class::Normal,
+        }
     }
 
     fn named(text: &str) -> Overhead {

@@ -10,6 +10,8 @@ pub(crate) enum Link {
     Turn,
     /// The express lane.
     Express,
+    /// The priority tier.
+    Priority,
 }
 
 /// Queues in the order in which they were put there.

@@ -39,17 +39,36 @@ pub struct Stats {
     pub marked: u64,
     /// Sent ahead of the pacer by the express lane.
     pub express: u64,
+    /// Sent by the priority tier, out of their flows' turns.
+    pub priority: Count,
+    /// Times that a marked flow lost the tier, since it had too much waiting or was too far ahead of its turns.
+    pub demotions: u64,
+    /// Times that the tier gave way to another packet after four of its own.
+    pub priority_yields: u64,
+    /// Pure ACKs that skipped the queue.
+    pub acks_bypassed: Count,
+    /// Pure ACKs that had to queue, since the link had no room for them for longer than CoDel's target.
+    pub acks_queued: u64,
+    /// Sojourn time of the pure ACKs sent, of both kinds.
+    pub ack_sojourn: Histogram,
     /// Packets that shared another flow's queue, since all eight of their set were in use.
     pub shared: u64,
     /// Most packets held at once.
     pub peak_packets: u32,
     /// Most wire bytes held at once.
     pub peak_bytes: Bytes,
-    /// Sojourn time of the sent packets.
+    /// Sojourn time of the sent packets other than pure ACKs.
     pub sojourn: Histogram,
 }
 
 impl Stats {
+    /// Whether pure ACKs alone wanted more than the link since `earlier`, a snapshot of these counters: most of them
+    /// had to queue.
+    pub fn acks_fill_link_since(&self, earlier: &Self) -> bool {
+        let queued = self.acks_queued - earlier.acks_queued;
+        queued > self.acks_bypassed.packets - earlier.acks_bypassed.packets
+    }
+
     /// Packets that were enqueued and not handed back yet.
     pub fn held(&self) -> u64 {
         let gone = [self.sent, self.dropped_aqm, self.dropped_overflow, self.drained];

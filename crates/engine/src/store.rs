@@ -33,6 +33,11 @@ pub(crate) struct Chain {
 
 impl Chain {
     pub const EMPTY: Self = Self { head: NONE, tail: NONE };
+
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.head == NONE
+    }
 }
 
 /// The slab. Freed slots are used again before it grows, and it grows by doubling.

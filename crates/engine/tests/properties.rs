@@ -1,6 +1,8 @@
 //! What holds for any sequence of calls.
 
-use engine::{DropReason, EXPRESS_BYTES, Framing, MTU_BYTES, Overhead, Packet, Poll, Shaper, ShaperConfig};
+use engine::{
+    Class, DropReason, EXPRESS_BYTES, Framing, MTU_BYTES, Overhead, Packet, Poll, Shaper, ShaperConfig,
+};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -14,6 +16,7 @@ enum Call {
         bytes: u32,
         segment_bytes: u16,
         ecn: Ecn,
+        class: Class,
     },
     Pass(Duration),
     /// Sleeps as long as the shaper asked for, and then some.
@@ -29,11 +32,13 @@ fn call(rates: bool) -> impl Strategy<Value = Call> {
         4 => Just((60, 0)), 4 => Just((1_500, 0)), 2 => (1..2_000_u32, Just(0_u16)),
         1 => (1_501..65_000_u32, Just(1_500)),
     ];
-    let push = (flow, size, ecn).prop_map(|(flow, (bytes, segment_bytes), ecn)| Call::Push {
+    let class = prop_oneof![4 => Just(Class::Normal), 1 => Just(Class::Priority), 1 => Just(Class::Ack)];
+    let push = (flow, size, ecn, class).prop_map(|(flow, (bytes, segment_bytes), ecn, class)| Call::Push {
         flow,
         bytes,
         segment_bytes,
         ecn,
+        class,
     });
     let pass = (0..3_000_u64).prop_map(|us| Call::Pass(Duration::from_micros(us)));
     let sleep = (0..400_u64).prop_map(|us| Call::Sleep(Duration::from_micros(us)));
@@ -77,8 +82,9 @@ fn wire_bytes(bytes: u32, segment_bytes: u16, overhead: &Overhead) -> u64 {
     sum
 }
 
-/// A packet in flight, as the test knows it.
-type Handle = (u64, u64);
+/// A packet in flight, as the test knows it: flow, whether it is a pure ACK, serial number. ACKs may overtake the other
+/// packets of their flow, but not each other.
+type Handle = (u64, bool, u64);
 
 /// A shaper, and beside it what must come back from it.
 struct World {
@@ -87,7 +93,7 @@ struct World {
     wake_up: Timestamp,
     serial: u64,
     /// Serial numbers of each flow's held packets, in order.
-    held: BTreeMap<u64, VecDeque<u64>>,
+    held: BTreeMap<(u64, bool), VecDeque<u64>>,
     /// Time and wire bytes of each packet sent.
     sent: Vec<(Timestamp, u64)>,
     wire_bytes: BTreeMap<u64, u64>,
@@ -110,12 +116,13 @@ impl World {
 
     fn make(&mut self, call: &Call) {
         match *call {
-            Call::Push { flow, bytes, segment_bytes, ecn } => {
+            Call::Push { flow, bytes, segment_bytes, ecn, class } => {
                 self.serial += 1;
-                self.held.entry(flow).or_default().push_back(self.serial);
-                let handle = (flow, self.serial);
+                self.held.entry((flow, class == Class::Ack)).or_default().push_back(self.serial);
+                let handle = (flow, class == Class::Ack, self.serial);
                 self.wire_bytes.insert(self.serial, wire_bytes(bytes, segment_bytes, &self.overhead));
-                let packet = Packet { handle, flow, bytes, segment_bytes, header_bytes: HEADER_BYTES, ecn };
+                let packet =
+                    Packet { handle, flow, bytes, segment_bytes, header_bytes: HEADER_BYTES, ecn, class };
                 self.shaper.push(self.now, packet);
             }
             Call::Pass(span) => self.now += span,
@@ -130,7 +137,7 @@ impl World {
         for _ in 0..1_000_000 {
             match self.shaper.poll(self.now) {
                 Poll::Send { handle, .. } => {
-                    let wire_bytes = self.wire_bytes[&handle.1];
+                    let wire_bytes = self.wire_bytes[&handle.2];
                     self.sent.push((self.now, wire_bytes));
                     self.hand_back(handle);
                 }
@@ -153,8 +160,9 @@ impl World {
     }
 
     /// Each packet comes back once, behind the earlier ones of its flow.
-    fn hand_back(&mut self, (flow, serial): Handle) {
-        assert_eq!(self.held.get_mut(&flow).and_then(VecDeque::pop_front), Some(serial), "flow {flow}");
+    fn hand_back(&mut self, (flow, ack, serial): Handle) {
+        let earliest = self.held.get_mut(&(flow, ack)).and_then(VecDeque::pop_front);
+        assert_eq!(earliest, Some(serial), "flow {flow}, ack {ack}");
     }
 
     fn held(&self) -> u64 {
@@ -235,5 +243,69 @@ proptest! {
         }
         prop_assert_eq!(world.held(), 0);
         prop_assert!(world.now - start < Duration::from_secs(112));
+    }
+}
+
+/// Bytes sent by flow 0 and by each of the others, which always have packets waiting, after each millisecond.
+fn shares(class: Class, others: u64, arrivals: &[(u64, u32)]) -> Vec<Vec<u64>> {
+    // CoDel and the buffer stay out of it.
+    let config =
+        ShaperConfig { target: Duration::from_secs(10_000), ..ShaperConfig::new(Rate::mbit_per_s(20)) };
+    let mut shaper = Shaper::new(config);
+    let packet = |flow: u64, bytes, class| Packet {
+        handle: (flow, bytes),
+        flow: flow.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        bytes,
+        segment_bytes: 0,
+        header_bytes: 52,
+        ecn: Ecn::NotEct,
+        class,
+    };
+    let mut now = Timestamp::from_millis(1_000);
+    (1..=others).for_each(|flow| (0..3).for_each(|_| shaper.push(now, packet(flow, 1_500, Class::Normal))));
+    let mut sent = vec![0; others as usize + 1];
+    let mut history = Vec::new();
+    let mut queue = arrivals.iter().peekable();
+    for ms in 0..300 {
+        while let Some((_, bytes)) = queue.next_if(|(at, _)| *at <= ms) {
+            shaper.push(now, packet(0, *bytes, class));
+        }
+        for _ in 0..10 {
+            while let Poll::Send { handle: (flow, bytes), .. } = shaper.poll(now) {
+                sent[flow as usize] += u64::from(bytes);
+                if flow > 0 {
+                    shaper.push(now, packet(flow, 1_500, Class::Normal));
+                }
+            }
+            now += Duration::from_micros(100);
+        }
+        history.push(sent.clone());
+    }
+    history
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    /// Whatever a marked flow offers, the others get what they would get beside it unmarked, less the tier's limit and
+    /// what two runs of DRR may differ by: a packet and a quantum each.
+    #[test]
+    fn a_marked_flow_costs_the_others_no_more_than_one_limit(
+        others in 1..12_u64,
+        mut arrivals in prop::collection::vec((0..300_u64, 40..1_500_u32), 1..700),
+    ) {
+        arrivals.sort_unstable();
+        let plain = shares(Class::Normal, others, &arrivals);
+        let marked = shares(Class::Priority, others, &arrivals);
+        let limit = 6_000 + 2 * (1_514 + 1_514);
+        for (ms, (plain, marked)) in plain.iter().zip(&marked).enumerate() {
+            for flow in 1..plain.len() {
+                prop_assert!(
+                    marked[flow] + limit >= plain[flow],
+                    "flow {} at {} ms: {} and {} bytes", flow, ms, marked[flow], plain[flow]
+                );
+            }
+            prop_assert!(marked[0] <= plain[0] + limit, "{} ms: {} and {}", ms, marked[0], plain[0]);
+        }
     }
 }

@@ -13,7 +13,7 @@ mod sender;
 pub use sender::{SEGMENT_BYTES, Sending};
 
 use crate::{Dropped, Link, LinkConfig, LinkPoll, LinkStats};
-use engine::{Packet, Poll, Shaper, ShaperConfig};
+use engine::{Class, Packet, Poll, Shaper, ShaperConfig};
 use sender::Sender;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -166,6 +166,7 @@ impl World {
             segment_bytes: 0,
             header_bytes: 40,
             ecn: Ecn::NotEct,
+            class: Class::Normal,
         };
         shaper.push(self.now, packet);
     }

@@ -1,6 +1,6 @@
 //! From a captured packet to what the engine must know of it.
 
-use engine::Packet;
+use engine::{Class, Packet};
 use platform::datapath::Captured;
 use wire::{Ecn, FlowKey, Salt, summarize_sized};
 
@@ -35,6 +35,7 @@ impl Intake {
                 segment_bytes: 0,
                 header_bytes: 0,
                 ecn: Ecn::NotEct,
+                class: Class::Normal,
             };
         };
         Packet {
@@ -45,6 +46,7 @@ impl Intake {
             header_bytes: summary.header_bytes,
             // What cannot be marked is dropped like a packet whose sender knows no ECN.
             ecn: if captured.can_mark { summary.ecn } else { Ecn::NotEct },
+            class: Class::Normal,
         }
     }
 

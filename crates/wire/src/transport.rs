@@ -61,6 +61,17 @@ pub struct TcpSegment {
     pub payload_bytes: u32,
 }
 
+impl TcpSegment {
+    /// Whether the segment does nothing but acknowledge: no data, no SYN, FIN or RST. Padding of the frame does not
+    /// count, since the length comes from the IP header. SACK blocks, ECN echoes and window updates may be in it.
+    #[inline]
+    pub const fn is_pure_ack(&self) -> bool {
+        let TcpFlags(bits) = self.flags;
+        let others = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
+        self.payload_bytes == 0 && bits & TcpFlags::ACK.0 != 0 && bits & others == 0
+    }
+}
+
 /// A transport header, as far as it was captured.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Transport {

@@ -284,3 +284,25 @@ fn what_is_no_ip_packet_is_named() {
     assert_eq!(summarize(&bytes), Err(WireError::PacketLength { stated: 19, header: 20 }));
     assert!(WireError::Version(1).to_string().contains("neither 4 nor 6"));
 }
+
+#[test]
+fn a_pure_ack_acknowledges_and_nothing_else() {
+    let header = || PacketBuilder::ipv4([198, 18, 0, 1], [198, 18, 0, 2], 64).tcp(40_000, 443, 1_000, 900);
+    let is_pure =
+        |builder: etherparse::PacketBuilderStep<etherparse::TcpHeader>, payload: &[u8], padding: usize| {
+            let mut packet = Vec::new();
+            builder.write(&mut packet, payload).unwrap();
+            packet.resize(packet.len() + padding, 0);
+            summarize(&packet).unwrap().tcp.unwrap().is_pure_ack()
+        };
+    assert!(is_pure(header().ack(7), &[], 0));
+    assert!(is_pure(header().ack(7), &[], 6), "a frame padded to 60 bytes");
+    assert!(is_pure(header().ack(7).ece(), &[], 0) && is_pure(header().ack(7).psh(), &[], 0));
+    let sack = etherparse::TcpOptionElement::SelectiveAcknowledgement((10, 20), [None; 3]);
+    assert!(is_pure(header().ack(7).options(&[sack]).unwrap(), &[], 0));
+    assert!(!is_pure(header().ack(7), &[1], 0), "data, if only a keep-alive's byte");
+    assert!(!is_pure(header().ack(7).syn(), &[], 0));
+    assert!(!is_pure(header().ack(7).fin(), &[], 0));
+    assert!(!is_pure(header().ack(7).rst(), &[], 0));
+    assert!(!is_pure(header(), &[], 0), "no acknowledgement at all");
+}

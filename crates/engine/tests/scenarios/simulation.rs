@@ -1,6 +1,6 @@
 //! A world of packet sources around one shaper, driven by events in virtual time.
 
-use engine::{DropReason, Packet, Poll, Shaper, ShaperConfig, Stats};
+use engine::{Class, DropReason, Packet, Poll, Shaper, ShaperConfig, Stats};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
@@ -12,6 +12,8 @@ use wire::Ecn;
 pub enum Pattern {
     /// One packet each period, whatever happens to them: UDP.
     Every(Duration),
+    /// So many packets at once each period, whatever happens to them.
+    Burst { packets: u32, period: Duration },
     /// So many packets in flight, each replaced a round-trip time after it left or was dropped: a TCP of fixed window.
     Window { packets: u32, rtt: Duration },
 }
@@ -23,8 +25,11 @@ pub struct Flow {
     pub bytes: u32,
     pub segment_bytes: u16,
     pub ecn: Ecn,
+    pub class: Class,
     pub pattern: Pattern,
     pub start: Timestamp,
+    /// Nothing is sent from then on.
+    pub end: Timestamp,
 }
 
 impl Flow {
@@ -35,8 +40,10 @@ impl Flow {
             bytes: 1_500,
             segment_bytes: 0,
             ecn: Ecn::NotEct,
+            class: Class::Normal,
             pattern: Pattern::Window { packets: 40, rtt: Duration::from_millis(20) },
             start: Timestamp::from_millis(1),
+            end: Timestamp::MAX,
         }
     }
 
@@ -94,7 +101,10 @@ pub fn run(config: ShaperConfig, flows: &[Flow], length: Duration, lateness: Dur
         serial: 0,
     };
     for (index, flow) in flows.iter().enumerate() {
-        let packets = if let Pattern::Window { packets, .. } = flow.pattern { packets } else { 1 };
+        let packets = match flow.pattern {
+            Pattern::Every(_) => 1,
+            Pattern::Burst { packets, .. } | Pattern::Window { packets, .. } => packets,
+        };
         (0..packets).for_each(|_| world.schedule(flow.start, index));
     }
     let (end, mut timer, mut wake_ups) = (Timestamp::ZERO + length, Timestamp::MAX, 0);
@@ -127,16 +137,20 @@ struct World<'a> {
 
 impl World<'_> {
     fn schedule(&mut self, at: Timestamp, flow: usize) {
+        if at >= self.flows[flow].end {
+            return;
+        }
         self.serial += 1;
         self.arrivals.push(Reverse((at, self.serial, flow)));
     }
 
     fn arrive(&mut self, now: Timestamp) {
         let Some(Reverse((_, _, index))) = self.arrivals.pop() else { return };
-        let Flow { hash, bytes, segment_bytes, ecn, pattern, .. } = self.flows[index];
-        let packet = Packet { handle: (index, now), flow: hash, bytes, segment_bytes, header_bytes: 52, ecn };
+        let Flow { hash, bytes, segment_bytes, ecn, pattern, class, .. } = self.flows[index];
+        let packet =
+            Packet { handle: (index, now), flow: hash, bytes, segment_bytes, header_bytes: 52, ecn, class };
         self.shaper.push(now, packet);
-        if let Pattern::Every(period) = pattern {
+        if let Pattern::Every(period) | Pattern::Burst { period, .. } = pattern {
             self.schedule(now + period, index);
         }
     }

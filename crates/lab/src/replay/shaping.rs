@@ -6,7 +6,7 @@
 use super::flow::{FlowId, Index, MAX_FLOWS};
 use super::packet::Captured;
 use super::{FlowName, Samples};
-use engine::{DropReason, MTU_BYTES, Packet, Poll, Shaper, ShaperConfig, Stats};
+use engine::{Class, DropReason, MTU_BYTES, Packet, Poll, Shaper, ShaperConfig, Stats};
 use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -111,6 +111,7 @@ impl Shaping {
                 segment_bytes: segment_bytes(&packet),
                 header_bytes: packet.summary.header_bytes,
                 ecn: packet.summary.ecn,
+                class: Class::Normal,
             },
         );
         self.run_until(arrival);
