@@ -43,6 +43,9 @@ fn csv_with_and_without_header_counts_and_seconds() {
     let counted = text("t_ms,retransmits,rtt_ms\n100,0,5\n200,1,1005\n").unwrap();
     let columns = &counted.series[0].columns;
     assert_eq!((columns.retransmitted(), columns.interval_ms()), (Some(1), Some(100.0)));
+    let partly = text("t_s,rtt_ms,retransmits\n1,5,0\n2,,\n3,1005,1\n4,6,\n").unwrap();
+    let counts: Vec<_> = partly.series[0].columns.probes(1).iter().map(|p| p.retransmits).collect();
+    assert_eq!(counts, [Some(0), None, Some(1), None]);
 }
 
 #[test]

@@ -6,13 +6,16 @@ use stats::Probe;
 /// More probes than this are refused: 24 million are a month at ten a second.
 const MAX_SAMPLES: usize = 24_000_000;
 
+/// Stands for a probe without a count among others that have one.
+pub(super) const UNCOUNTED: u8 = u8::MAX;
+
 /// Probes in time order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Columns {
     at_ms: Vec<f64>,
     /// Infinite = lost.
     rtt_ms: Vec<f64>,
-    /// Empty where nothing counted.
+    /// Empty where nothing counted, [`UNCOUNTED`] for single probes without a count.
     retransmits: Vec<u8>,
     /// The file has no times: probes are placed as the tool sends them by default.
     assumed_times: bool,
@@ -57,7 +60,8 @@ impl Columns {
 
     /// How many probes were sent again; `None` where nothing counted that.
     pub fn retransmitted(&self) -> Option<usize> {
-        (!self.retransmits.is_empty()).then(|| self.retransmits.iter().filter(|&&count| count > 0).count())
+        (!self.retransmits.is_empty())
+            .then(|| self.retransmits.iter().filter(|&&count| count > 0 && count != UNCOUNTED).count())
     }
 
     /// Every `step`-th probe as the classifier takes it, with times from the first one.
@@ -68,7 +72,7 @@ impl Columns {
             .map(|i| Probe {
                 at_ms: self.at_ms[i] - start,
                 rtt_ms: Some(self.rtt_ms[i]).filter(|rtt| rtt.is_finite()),
-                retransmits: self.retransmits.get(i).copied(),
+                retransmits: self.retransmits.get(i).copied().filter(|&count| count != UNCOUNTED),
             })
             .collect()
     }
@@ -107,7 +111,7 @@ impl Columns {
         Ok(())
     }
 
-    /// The same with the count of retransmissions; a series has it for all probes or for none.
+    /// The same with the count of retransmissions.
     pub(super) fn push_counted(
         &mut self,
         at_ms: f64,
@@ -115,15 +119,15 @@ impl Columns {
         again: u8,
     ) -> Result<(), ImportError> {
         self.push(at_ms, rtt_ms)?;
-        self.retransmits.push(again);
+        self.retransmits.resize(self.len() - 1, UNCOUNTED);
+        self.retransmits.push(again.min(UNCOUNTED - 1));
         Ok(())
     }
 
     /// Returns spare memory.
     pub(super) fn finish(&mut self) {
-        // A count that only some probes have says nothing.
-        if self.retransmits.len() != self.len() {
-            self.retransmits = Vec::new();
+        if !self.retransmits.is_empty() {
+            self.retransmits.resize(self.rtt_ms.len(), UNCOUNTED);
         }
         self.at_ms.shrink_to_fit();
         self.rtt_ms.shrink_to_fit();

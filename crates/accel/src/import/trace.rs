@@ -1,5 +1,6 @@
 //! The plain trace: `t_ms`, `rtt_ms` (null = lost), and perhaps `idle_rtt_ms` and `retransmits`.
 
+use super::columns::UNCOUNTED;
 use super::json::Numbers;
 use super::{Columns, ImportError, Series};
 
@@ -18,7 +19,7 @@ pub(super) fn series(
     Ok(Series { name: String::new(), columns, idle_rtt_ms })
 }
 
-/// A count as a small whole number; an unknown one is none.
+/// A count as a small whole number; `null` is no count.
 fn count(count: f64) -> u8 {
-    if count.is_finite() { count.clamp(0.0, 255.0) as u8 } else { 0 }
+    if count.is_finite() { count.clamp(0.0, f64::from(UNCOUNTED - 1)) as u8 } else { UNCOUNTED }
 }

@@ -74,3 +74,38 @@ fn probability(gap: Gap, median: f64, scale: f64, above: usize) -> f64 {
     let scale_here = scale + TAIL_SHAPE * (gap.from_ms - median).max(0.0);
     (1.0 + TAIL_SHAPE * gap.width_ms() / scale_here).powf(-(above as f64) / TAIL_SHAPE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An even body from 20 to 30 ms with a cluster above it.
+    fn with_cluster(cluster: &[f64]) -> Vec<f64> {
+        (0..200).map(|i| 20.0 + f64::from(i) / 20.0).chain(cluster.iter().copied()).collect()
+    }
+
+    #[test]
+    fn the_gap_beneath_a_cluster_is_the_least_probable() {
+        let found = candidates(&with_cluster(&[1020.0, 1024.0, 1027.0]));
+        assert_eq!((found[0].above, found[0].gap), (3, Gap { from_ms: 29.95, to_ms: 1020.0 }));
+        assert!(found[0].probability < 1e-6, "{found:?}");
+    }
+
+    #[test]
+    fn no_timer_is_as_short_as_a_near_cluster() {
+        assert!(candidates(&with_cluster(&[120.0, 121.0])).is_empty());
+        assert!(
+            candidates(&[]).is_empty() && candidates(&[5.0]).is_empty() && candidates(&[5.0; 50]).is_empty()
+        );
+    }
+
+    #[test]
+    fn more_samples_above_make_a_gap_less_probable() {
+        let gap = Gap { from_ms: 30.0, to_ms: 230.0 };
+        assert!(probability(gap, 25.0, 5.0, 3) < probability(gap, 25.0, 5.0, 2));
+        assert!(
+            probability(gap, 25.0, 5.0, 2) < probability(gap, 25.0, 50.0, 2),
+            "a wide body leaves wide gaps"
+        );
+    }
+}

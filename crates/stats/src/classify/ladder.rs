@@ -80,8 +80,8 @@ fn of_timer((nominal, low, high, step): (f64, f64, f64, f64)) -> Vec<Ladder> {
     all
 }
 
-/// The timeout by probes known to be sent again once: the smallest above the body's lower quarter, rounded to a
-/// nominal timer where one is within its slack. Both sorted.
+/// The timeout by probes known to be sent again once: how far their median lies above the body's, rounded to a
+/// nominal timer where one fires as late as that. Both sorted.
 pub(super) fn timeout_of(once: &[f64], body: &[f64]) -> Option<f64> {
     let typical = *once.get(once.len() / 2)? - *body.get(body.len() / 2)?;
     let nominal = TIMERS.iter().map(|timer| timer.0).find(|&nominal| {
@@ -89,4 +89,31 @@ pub(super) fn timeout_of(once: &[f64], body: &[f64]) -> Option<f64> {
         (-0.5 * TICK_MS..=COARSE_MS.max(COARSE_SHARE * nominal) * 1.5).contains(&late)
     });
     Some(nominal.unwrap_or(typical)).filter(|timeout| *timeout > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_priors_add_up_to_one() {
+        let total: f64 = Ladder::all().iter().map(|ladder| ladder.prior).sum();
+        assert!((total - 1.0).abs() < 1e-9, "{total}");
+    }
+
+    #[test]
+    fn doubling_and_linear_waits_add_up() {
+        let ladder = |backoff| Ladder { rto_ms: 1000.0, backoff, late_ms: 4.0, prior: 1.0 };
+        let delays = |backoff| [1, 2, 3].map(|losses| ladder(backoff).delay_ms(losses));
+        assert_eq!(delays(Backoff::Doubling), [1000.0, 3000.0, 7000.0]);
+        assert_eq!(delays(Backoff::Linear), [1000.0, 2000.0, 3000.0]);
+    }
+
+    #[test]
+    fn a_timeout_by_counters_is_rounded_to_a_timer_that_fires_late() {
+        let body = [20.0, 20.5, 21.0];
+        assert_eq!(timeout_of(&[1021.0, 1040.0, 1050.0], &body), Some(1000.0));
+        assert_eq!(timeout_of(&[620.5], &body), Some(600.0), "no known timer: as measured");
+        assert_eq!((timeout_of(&[], &body), timeout_of(&[5.0], &body)), (None, None));
+    }
 }
