@@ -10,7 +10,7 @@ use super::token::Token;
 use crate::probe::Window;
 use platform::clock;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -55,6 +55,10 @@ impl ClientRecord {
 #[derive(Debug)]
 struct Shown {
     established: AtomicUsize,
+    /// Bytes read and bytes that the sockets took.
+    moved: AtomicU64,
+    /// Where that shall end.
+    most: u64,
     own: Mutex<Series>,
     uploads: Mutex<Reports>,
     downloads: Mutex<Vec<BlockReader>>,
@@ -77,18 +81,21 @@ impl Client {
     /// When the congestion control is not to be had (with the list of those that are), or the system gives no
     /// thread.
     pub fn start(plan: LoadPlan) -> Result<Self, LoadError> {
-        Self::start_with(plan, None)
+        Self::start_with(plan, None, u64::MAX)
     }
 
-    /// The same with a server that wants to be shown a token.
+    /// The same with a server that wants to be shown a token, and to an end: when both ways together have moved about
+    /// `most` bytes, the flows stand still ([`is_used_up`](Self::is_used_up)).
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn start_with(plan: LoadPlan, token: Option<&Token>) -> Result<Self, LoadError> {
+    pub fn start_with(plan: LoadPlan, token: Option<&Token>, most: u64) -> Result<Self, LoadError> {
         // Tried out here, so that a wrong name is refused before anything runs.
         open_socket(&plan)?;
         let shown = Arc::new(Shown {
             established: AtomicUsize::new(0),
+            moved: AtomicU64::new(0),
+            most,
             own: Mutex::new(Series::default()),
             uploads: Mutex::new(Reports::new(plan.up_flows)),
             downloads: Mutex::new(vec![BlockReader::default(); plan.down_flows]),
@@ -129,6 +136,16 @@ impl Client {
             Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             None => Ok(()),
         }
+    }
+
+    /// Bytes that this end has read and that its sockets have taken to be sent.
+    pub fn moved_bytes(&self) -> u64 {
+        self.shown.moved.load(Ordering::Relaxed)
+    }
+
+    /// Whether all that may be moved has been moved.
+    pub fn is_used_up(&self) -> bool {
+        self.moved_bytes() >= self.shown.most
     }
 
     /// What has been seen up to now.

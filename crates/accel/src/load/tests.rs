@@ -189,7 +189,7 @@ fn only_who_shows_the_token_is_served() {
     let mut refused = Client::start(plan(&server, 1, 1)).unwrap();
     let error = refused.wait_established(clock::now() + PATIENCE).unwrap_err().to_string();
     assert!(error.contains("--token") && !error.contains("horse"), "{error}");
-    let mut client = Client::start_with(plan(&server, 1, 1), Some(&token)).unwrap();
+    let mut client = Client::start_with(plan(&server, 1, 1), Some(&token), u64::MAX).unwrap();
     assert!(client.wait_established(clock::now() + PATIENCE).unwrap());
 }
 
@@ -210,6 +210,18 @@ fn a_client_has_its_limits() {
     readers.into_iter().for_each(|reader| reader.join().unwrap().unwrap());
     let took = clock::now() - before;
     assert!(took > Duration::from_millis(1_500), "{took:?}");
+}
+
+#[test]
+fn a_load_ends_with_the_data_it_may_move() {
+    let server = server("127.0.0.1:0");
+    let mut client = Client::start_with(plan(&server, 2, 2), None, 1_000_000).unwrap();
+    client.wait_established(clock::now() + PATIENCE).unwrap();
+    eventually("the end of its data", || client.is_used_up());
+    clock::sleep_until(clock::now() + 2 * TICK);
+    client.check().unwrap();
+    // A turn of each flow beyond the limit, at most.
+    assert!(client.moved_bytes() < 1_000_000 + 4 * 4 * 131_072, "{}", client.moved_bytes());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::run::Phase;
 use crate::statement::{Clock, round};
 use crate::targets::GATEWAY_NAME;
 use serde::{Deserialize, Serialize};
+use stats::MIN_SAMPLES;
 use std::fmt;
 
 /// A grade of latency under load.
@@ -144,6 +145,9 @@ fn grade_phase(idle: &PhaseRecord, loaded: &PhaseRecord) -> Option<PhaseGrade> {
 }
 
 fn grade_row(phase: Phase, idle: &Row, loaded: &Row) -> Option<PhaseGrade> {
+    if loaded.latency_ms.n.min(idle.latency_ms.n) < MIN_SAMPLES {
+        return None;
+    }
     let (p99, p50) = (&loaded.latency_ms.p99, &idle.latency_ms.p50);
     let minus = |a: Option<f64>, b: Option<f64>| Some(round(a? - b?));
     let value = minus(p99.value, p50.value)?;

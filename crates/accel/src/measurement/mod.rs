@@ -211,7 +211,8 @@ pub struct Jitter {
 /// What made the tail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tail {
-    /// `clean`, `queue_buildup`, `loss_retransmit`, `mixed`, `spikes`, `bimodal_route` or `insufficient`.
+    /// `clean`, `queue_buildup`, `loss_retransmit`, `mixed`, `spikes`, `bimodal_route` or `insufficient`; `not_classified`
+    /// for echoes in two writes.
     pub label: String,
     /// The figures behind it.
     pub why: String,

@@ -91,6 +91,11 @@ fn block_means(values: &[f64]) -> Vec<f64> {
 }
 
 fn tail(kind: ProbeKind, samples: &SampleColumns, idle: &[f64]) -> Tail {
+    if kind == ProbeKind::EchoTwoWrites {
+        let why =
+            "the receiver's timer for delayed acknowledgements makes most of it, not the path".to_owned();
+        return Tail { label: "not_classified".to_owned(), why, basis: "shape".to_owned() };
+    }
     let probe = |i: usize| {
         let counted = kind == ProbeKind::Handshake;
         let retransmits = counted.then_some(samples.retransmits[i]);

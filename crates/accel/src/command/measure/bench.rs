@@ -51,6 +51,19 @@ pub(super) struct Bench<'run> {
     pub(super) moved: u64,
 }
 
+/// What the load of one phase has moved.
+struct Moved {
+    record: ClientRecord,
+    bytes: u64,
+}
+
+impl Moved {
+    fn stop(client: Client) -> Result<Self, LoadError> {
+        let bytes = client.moved_bytes();
+        Ok(Self { record: client.stop()?, bytes })
+    }
+}
+
 /// Why a phase has ended before its time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
@@ -121,15 +134,15 @@ impl Bench<'_> {
         cut: Option<Cut>,
         rows: Vec<Row>,
         probes: &ProbeResult,
-        load: Option<&ClientRecord>,
+        moved: Option<&Moved>,
     ) -> PhaseRecord {
         if phase == Phase::Idle {
             let answers = |row: &Row| row.samples.user_ms.iter().flatten().copied().collect();
             self.idle = rows.iter().map(|row| ((row.target.clone(), row.kind), answers(row))).collect();
         }
+        let load = moved.map(|moved| &moved.record);
         let sent = load.map(|load| load.sent(window));
-        let bytes =
-            load.map_or(0, |load| load.own.latest().received.get() + load.uploads.latest().received.get());
+        let bytes = moved.map_or(0, |moved| moved.bytes);
         self.moved += bytes;
         PhaseRecord {
             phase,
@@ -195,7 +208,9 @@ impl Bench<'_> {
             down_flows: flows(phase.loads_down()),
             congestion: end.congestion.clone(),
         };
-        let mut client = Client::start_with(plan, end.token.as_ref()).map_err(load_failure)?;
+        let mut client =
+            Client::start_with(plan, end.token.as_ref(), self.plan.max_data.saturating_sub(self.moved))
+                .map_err(load_failure)?;
         let deadline = clock::now() + ESTABLISHED_WITHIN;
         while !client.wait_established(clock::now() + STEP).map_err(load_failure)? {
             self.progress.tick(clock::now());
@@ -221,7 +236,7 @@ impl Bench<'_> {
         load: &mut Option<Client>,
         cut: &AtomicBool,
         is_finished: impl Fn() -> bool,
-    ) -> Result<(Timestamp, Option<Cut>, Option<ClientRecord>), LoadError> {
+    ) -> Result<(Timestamp, Option<Cut>, Option<Moved>), LoadError> {
         let (mut ended, mut reason, mut record) = (Timestamp::MAX, None, None);
         while !is_finished() {
             let now = clock::now();
@@ -238,11 +253,11 @@ impl Bench<'_> {
             if (now >= window.end || reason.is_some())
                 && let Some(client) = load.take()
             {
-                record = Some(client.stop()?);
+                record = Some(Moved::stop(client)?);
             }
         }
         if let Some(client) = load.take() {
-            record = Some(client.stop()?);
+            record = Some(Moved::stop(client)?);
         }
         Ok((ended, reason, record))
     }
@@ -251,9 +266,7 @@ impl Bench<'_> {
         if self.is_interrupted() {
             return Some(Cut::Interrupted);
         }
-        let record = load?.record();
-        let moved = record.own.latest().received.get() + record.uploads.latest().received.get();
-        (self.moved + moved >= self.plan.max_data).then_some(Cut::DataUsedUp)
+        load?.is_used_up().then_some(Cut::DataUsedUp)
     }
 
     /// Waits until a handshake with the load server takes little longer than without load: what a stopped load left in

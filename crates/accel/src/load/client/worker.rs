@@ -197,9 +197,13 @@ impl Worker {
 
     /// Moves what can be moved; whether the server has ended the flow.
     fn transfer(&mut self, now: Timestamp, index: usize, event: Event) -> io::Result<bool> {
+        if self.shown.moved.load(Ordering::Relaxed) >= self.shown.most {
+            return self.rest(index);
+        }
         let flow = &mut self.flows[index];
         if event.writable && flow.role == Role::Sink {
-            transfer::fill(&flow.socket, &self.payload)?;
+            let taken = transfer::fill(&flow.socket, &self.payload)?;
+            self.shown.moved.fetch_add(taken, Ordering::Relaxed);
         }
         if !event.readable {
             return Ok(false);
@@ -211,6 +215,7 @@ impl Worker {
                 let mut downloads = self.shown.downloads.lock().unwrap_or_else(PoisonError::into_inner);
                 transfer::drain(socket, &mut self.buffer, |bytes| {
                     self.received += Bytes::new(bytes.len() as u64);
+                    self.shown.moved.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                     downloads[*number].push(now, bytes);
                 })
             }
@@ -223,6 +228,12 @@ impl Worker {
         }
     }
 
+    /// The flow has moved all it may: it is looked at no more.
+    fn rest(&mut self, index: usize) -> io::Result<bool> {
+        self.poller.change(&self.flows[index].socket, index as u64, Interest::NONE)?;
+        Ok(false)
+    }
+
     fn tick(&mut self, now: Timestamp) -> Result<(), LoadError> {
         self.note(now);
         let is_overdue = |since: Timestamp| now.saturating_since(since) > START_TIMEOUT;
@@ -230,7 +241,8 @@ impl Worker {
             return Err(self.connect_error(io::ErrorKind::TimedOut.into()));
         }
         let silence = now.saturating_since(self.last_heard);
-        if silence > SILENCE_LIMIT && !self.flows.is_empty() {
+        let may_move = self.shown.moved.load(Ordering::Relaxed) < self.shown.most;
+        if may_move && silence > SILENCE_LIMIT && !self.flows.is_empty() {
             return Err(LoadError::Silent { server: self.plan.server, silence });
         }
         Ok(())

@@ -31,10 +31,10 @@ fn headline(grades: &Grades) -> String {
 
 fn phase(grade: &PhaseGrade) -> String {
     let PhaseGrade { phase, target, increase_ms, tail, .. } = grade;
-    let value = increase_ms.value.map_or("?".to_owned(), ms_text);
+    let value = increase_ms.value.map_or("?".to_owned(), signed);
     let interval = match (increase_ms.lo, increase_ms.hi) {
-        (Some(lo), Some(hi)) => format!("{} to {}, at least 90 % sure", ms_text(lo), ms_text(hi)),
-        (Some(lo), None) => format!("{} or more, no upper limit from so few samples", ms_text(lo)),
+        (Some(lo), Some(hi)) => format!("{} to {}, at least 90 % sure", signed(lo), signed(hi)),
+        (Some(lo), None) => format!("{} or more, no upper limit from so few samples", signed(lo)),
         _ => "no limits from so few samples".to_owned(),
     };
     let loss = if tail == "loss_retransmit" {
@@ -55,7 +55,13 @@ fn other(other: &OtherScales) -> Option<String> {
         "Other scales of the same run: DSLReports (mean increase of upload and download) {letter}, {} ms; Cloudflare AIM, \
          latency increase under load {} ms = {points} of 20 points. RPM is not given: it takes HTTP requests on the loaded \
          connections, which this run does not make.",
-        ms_text(mean),
-        ms_text(aim)
+        signed(mean),
+        signed(aim)
     ))
+}
+
+/// To a hundredth, and never minus nothing.
+fn signed(ms: f64) -> String {
+    let hundredths = (ms * 100.0).round() / 100.0;
+    ms_text(if hundredths == 0.0 { 0.0 } else { hundredths })
 }

@@ -1,13 +1,13 @@
 //! The tables, for 80 columns.
 
 use super::super::cell::{loss_interval, percentile_interval, percentile_value};
-use crate::measurement::{Bounded, Measurement, Percentiles, PhaseRecord, Row, Way};
-use crate::run::PercentileRecord;
+use crate::measurement::{Bounded, Measurement, Percentiles, PhaseRecord, Row};
+use crate::run::{LossRecord, PercentileRecord};
 use crate::statement::ms_text;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
 /// Longest name of a target in a table; the heading has it whole.
-const NAME_COLUMNS: usize = 18;
+const NAME_COLUMNS: usize = 16;
 
 /// Latency and loss of one phase, a row per target and probe.
 pub(super) fn latency(phase: &PhaseRecord) -> String {
@@ -24,62 +24,52 @@ pub(super) fn latency(phase: &PhaseRecord) -> String {
         let l = &row.latency_ms;
         let mut cells = vec![format!("{}\n  {}", name(&row.target), row.kind), l.n.to_string()];
         cells.extend([&l.p50, &l.p90, &l.p95, &l.p99].map(stacked));
-        cells.push(loss(row));
+        cells.push(loss(&row.loss));
         cells
     });
-    lay_out(&header, rows)
+    lay_out(&header, &[0], rows)
 }
 
 /// Jitter and the cause of the tail, for all phases.
 pub(super) fn variation(run: &Measurement) -> String {
-    let header =
-        ["phase", "target, probe", "p95 - p50 ms\n90 % CI", "successive ms\n95 % CI", "every\nms", "tail"];
+    let header = [
+        "phase\n  probe",
+        "target",
+        "p95 - p50\nms, 90 % CI",
+        "successive\nms, 95 % CI",
+        "every\nms",
+        "tail",
+    ];
     let rows = rows(run).map(|(phase, row)| {
         vec![
-            phase.phase.to_string(),
-            format!("{}\n  {}", name(&row.target), row.kind),
+            format!("{}\n  {}", phase.phase, row.kind),
+            name(&row.target),
             bounded(row.jitter.pdv_ms),
             bounded(row.jitter.successive_ms),
             format!("{}", row.jitter.probe_period_ms),
             row.tail.label.clone(),
         ]
     });
-    lay_out(&header, rows)
+    lay_out(&header, &[0, 1, 5], rows)
 }
 
 /// Datagrams by direction; `None` where there were none.
 pub(super) fn ways(run: &Measurement) -> Option<String> {
-    let header = [
-        "phase",
-        "IP\nbytes",
-        "up lost %\n95 % CI",
-        "up delay\np50 ms",
-        "up delay\np99 ms",
-        "down lost %\n95 % CI",
-        "down delay\np50 ms",
-        "down delay\np99 ms",
-    ];
-    let mut cells = rows(run).filter_map(|(phase, row)| {
-        let ways = row.ways.as_ref()?;
-        let mut cells = vec![phase.phase.to_string(), ways.ip_bytes.to_string()];
-        cells.extend([&ways.up, &ways.down].into_iter().flat_map(one_way));
-        Some(cells)
-    });
-    let first = cells.next()?;
-    Some(format!(
-        "{}\ndelay: above the smallest of the phase, since the two clocks do not agree",
-        lay_out(&header, std::iter::once(first).chain(cells))
-    ))
-}
-
-fn one_way(way: &Way) -> [String; 3] {
-    let value = way.loss.value_pct.map_or("-".to_owned(), |pct| format!("{pct:.2}"));
-    let above = &way.above_smallest_ms;
-    [
-        format!("{value}\n{}", loss_interval(&way.loss).replace(" limit", "\nlimit")),
-        stacked(&above.p50),
-        stacked(&above.p99),
-    ]
+    let header =
+        ["phase", "way", "IP\nbytes", "lost %\n95 % CI", "delay p50\nms", "delay p90\nms", "delay p99\nms"];
+    let mut cells = Vec::new();
+    for (phase, row) in rows(run) {
+        let Some(ways) = &row.ways else { continue };
+        for (name, way) in [("up", &ways.up), ("down", &ways.down)] {
+            let mut line = vec![phase.phase.to_string(), name.to_owned(), ways.ip_bytes.to_string()];
+            line.push(loss(&way.loss));
+            let above = &way.above_smallest_ms;
+            line.extend([&above.p50, &above.p90, &above.p99].map(stacked));
+            cells.push(line);
+        }
+    }
+    let table = (!cells.is_empty()).then(|| lay_out(&header, &[0, 1], cells.into_iter()))?;
+    Some(format!("{table}\ndelay: above the smallest of the phase, since the two clocks do not agree"))
 }
 
 /// Name resolution by phase; `None` where it was not asked for.
@@ -98,24 +88,25 @@ pub(super) fn names(run: &Measurement) -> Option<String> {
             cells
         })
         .collect();
-    (!rows.is_empty()).then(|| lay_out(&header, rows.into_iter()))
+    (!rows.is_empty()).then(|| lay_out(&header, &[0, 1], rows.into_iter()))
 }
 
 fn rows(run: &Measurement) -> impl Iterator<Item = (&PhaseRecord, &Row)> {
     run.phases.iter().flat_map(|phase| phase.rows.iter().map(move |row| (phase, row)))
 }
 
-fn lay_out(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+/// The columns numbered in `left` hold text, the others numbers.
+fn lay_out(header: &[&str], left: &[usize], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Disabled);
     let cell = |(column, text): (usize, String)| {
-        let is_text = column == 0 || text.starts_with(char::is_alphabetic);
-        Cell::new(text).set_alignment(if is_text { CellAlignment::Left } else { CellAlignment::Right })
+        let alignment = if left.contains(&column) { CellAlignment::Left } else { CellAlignment::Right };
+        Cell::new(text).set_alignment(alignment)
     };
     table.set_header(header.iter().map(|text| (*text).to_owned()).enumerate().map(cell));
     table.add_rows(rows.map(|row| row.into_iter().enumerate().map(cell).collect::<Vec<_>>()));
     for column in table.column_iter_mut() {
-        column.set_padding((0, 1));
+        column.set_padding((0, 0));
     }
     table.trim_fmt()
 }
@@ -131,9 +122,9 @@ fn stacked(percentile: &PercentileRecord) -> String {
     format!("{}\n{}", percentile_value(percentile), percentile_interval(percentile))
 }
 
-fn loss(row: &Row) -> String {
-    let value = row.loss.value_pct.map_or("-".to_owned(), |pct| format!("{pct:.2}"));
-    format!("{value}\n{}", loss_interval(&row.loss).replace(" limit", "\nlimit"))
+fn loss(loss: &LossRecord) -> String {
+    let value = loss.value_pct.map_or("-".to_owned(), |pct| format!("{pct:.2}"));
+    format!("{value}\n{}", loss_interval(loss).replace(" limit", "\nlimit"))
 }
 
 fn bounded(figure: Bounded) -> String {
