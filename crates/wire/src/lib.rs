@@ -6,7 +6,9 @@
 //!        tcp | udp | ... (transport)      ->  ports, TcpSegment   |- ecn, lengths, protocol, tcp, fragment
 //! bytes of a TCP segment --sack_blocks--> SackBlocks
 //! bytes of a capture file --capture::Reader--> packets
+//! bytes of a TCP segment --tcp_options--> TcpOptions (of SYN and SYN-ACK)
 //! bytes (mutable) --set_ce--> marked, IPv4 header checksum corrected
+//! bytes (mutable) --set_window--> another receive window, TCP checksum corrected
 //! ```
 //!
 //! Invariants, each with a property test:
@@ -23,10 +25,14 @@ mod ipv4;
 mod ipv6;
 mod sack;
 mod summary;
+mod tcp_options;
 mod transport;
+mod window;
 
 pub use ecn::{Ecn, set_ce};
 pub use flow_key::{FlowKey, Salt};
 pub use sack::{SackBlocks, sack_blocks};
 pub use summary::{Summary, WireError, summarize, summarize_sized};
+pub use tcp_options::{TcpOptions, tcp_options};
 pub use transport::{TcpFlags, TcpSegment, protocol};
+pub use window::set_window;
