@@ -117,23 +117,30 @@ impl Rules {
     /// # Errors
     /// The kernel's refusal: EPERM without CAP_NET_ADMIN, ENOENT when it has no way to queue packets.
     pub fn install(plan: &RulePlan) -> Result<Self, NetlinkError> {
-        let families = if has_ipv6() { vec![Family::V4, Family::V6] } else { vec![Family::V4] };
         let mut refusal = None;
         for dialect in DIALECTS {
-            // A fresh socket for each try: the answers to a refused transaction stay with the old one.
-            let mut rules = Self {
-                netlink: Netlink::open(Protocol::Netfilter)?,
-                plan: plan.clone(),
-                dialect,
-                families: families.clone(),
-            };
-            match rules.create() {
-                Ok(()) => return Ok(rules),
+            match Self::install_as(plan, dialect) {
                 Err(error) if lacks_feature(&error) => refusal = Some(error),
-                Err(error) => return Err(error),
+                done => return done,
             }
         }
         Err(refusal.expect("the loop ran at least once, and only a refusal goes on"))
+    }
+
+    /// One way only. A fresh socket for each: the answers to a refused transaction stay with the old one.
+    fn install_as(plan: &RulePlan, dialect: Dialect) -> Result<Self, NetlinkError> {
+        let families = if has_ipv6() { vec![Family::V4, Family::V6] } else { vec![Family::V4] };
+        let netlink = Netlink::open(Protocol::Netfilter)?;
+        let mut rules = Self { netlink, plan: plan.clone(), dialect, families };
+        rules.create()?;
+        Ok(rules)
+    }
+
+    /// As an old kernel does it: without the owner flag, by whichever queue expression there is.
+    #[cfg(test)]
+    pub(crate) fn install_unowned(plan: &RulePlan) -> Result<Self, NetlinkError> {
+        let [native, compat] = [true, false].map(|native_queue| Dialect { owner: false, native_queue });
+        Self::install_as(plan, native).or_else(|_| Self::install_as(plan, compat))
     }
 
     fn create(&mut self) -> Result<(), NetlinkError> {

@@ -223,3 +223,41 @@ fn the_uplink_and_its_networks_are_found() {
         });
     });
 }
+
+#[test]
+fn rules_of_a_kernel_without_owner_tables_outlive_their_socket_until_removed_or_replaced() {
+    in_test(|| {
+        let pair = pair();
+        let mut queue = pair.client.run(|| NfQueue::bind(OPTIONS).unwrap());
+        let multicast = vec![Prefix::new("ff00::".parse().unwrap(), 8)];
+        let plan = plan(queue.number(), multicast);
+        let socket = server_socket(&pair, SERVER[0]);
+        let has_table = || pair.client.run(|| list_tables().unwrap().contains(&plan.table));
+
+        let killed = pair.client.run(|| Rules::install_unowned(&plan).unwrap());
+        assert!(!killed.are_owned());
+        drop(killed);
+        assert!(has_table(), "nobody removes the table of an old kernel when its maker is killed");
+        let stale = pair.client.run(|| Rules::install_unowned(&plan).unwrap());
+        pair.client.run(|| send(SERVER[0], &[7; 100]));
+        let (id, _) = receive_one(&mut queue);
+        queue.verdict(id, Verdict::Accept);
+        queue.flush();
+        assert_eq!(socket.recv(&mut [0; 200]).unwrap(), 100);
+        drop(stale);
+        drop(queue);
+        pair.client.run(|| send(SERVER[0], &[7; 50]));
+        assert_eq!(
+            socket.recv(&mut [0; 200]).unwrap(),
+            50,
+            "the bypass flag lets packets pass without a listener"
+        );
+
+        let replaced = pair.client.run(|| Rules::install(&plan).unwrap());
+        assert!(replaced.are_owned(), "a stale table is replaced in the best way there is");
+        drop(replaced);
+        assert!(!has_table());
+        pair.client.run(|| Rules::install_unowned(&plan).unwrap().remove().unwrap());
+        assert!(!has_table());
+    });
+}
