@@ -1,6 +1,7 @@
 //! How many independent samples an autocorrelated yes/no series is worth.
 
 use crate::distribution::{NORMAL_975, student_975};
+use crate::indicator::Indicator;
 
 /// Batches for the second opinion on the autocorrelation time.
 const BATCHES: usize = 10;
@@ -41,15 +42,13 @@ pub(crate) fn effective_size_of_share(indicator: &[bool]) -> f64 {
 /// pairs of lags are summed until the first pair that is not positive, none counting more than the one before
 /// it. `None` for a constant series, which has no correlation to estimate.
 fn autocorrelation(indicator: &[bool]) -> Option<Autocorrelation> {
-    let centred = centre(indicator);
-    let n = centred.len();
-    let variance: f64 = centred.iter().map(|v| v * v).sum();
+    let packed = Indicator::new(indicator);
+    let n = indicator.len();
+    let variance = packed.centred_square();
     if variance <= 0.0 {
         return None;
     }
-    let correlation = |lag: usize| -> f64 {
-        centred.iter().zip(&centred[lag..]).map(|(early, late)| early * late).sum::<f64>() / variance
-    };
+    let correlation = |lag: usize| packed.centred_product(lag) / variance;
     let (mut sum, mut smallest, mut last_lag) = (0.0, f64::INFINITY, 0);
     for lag in (0..n.saturating_sub(1)).step_by(2) {
         let pair = correlation(lag) + correlation(lag + 1);
@@ -67,23 +66,21 @@ fn autocorrelation(indicator: &[bool]) -> Option<Autocorrelation> {
 
 /// The sample size by the scatter of batch means: sees slow correlation that Geyer's window may cut off.
 fn batch_size(indicator: &[bool]) -> f64 {
-    let centred = centre(indicator);
-    let n = centred.len() as f64;
-    let length = centred.len() / BATCHES;
-    let variance = centred.iter().map(|v| v * v).sum::<f64>() / n;
+    let n = indicator.len() as f64;
+    let length = indicator.len() / BATCHES;
+    let mean = share(indicator);
+    let variance = mean * (1.0 - mean);
     if length == 0 || variance <= 0.0 {
         return n;
     }
-    let means: Vec<f64> =
-        centred.chunks_exact(length).take(BATCHES).map(|b| b.iter().sum::<f64>() / length as f64).collect();
+    let means: Vec<f64> = indicator.chunks_exact(length).take(BATCHES).map(share).collect();
     let middle = means.iter().sum::<f64>() / BATCHES as f64;
     let scatter = means.iter().map(|m| (m - middle).powi(2)).sum::<f64>() / (BATCHES - 1) as f64;
     n / (length as f64 * scatter / variance).max(1.0)
 }
 
-fn centre(indicator: &[bool]) -> Vec<f64> {
-    let mean = indicator.iter().filter(|&&yes| yes).count() as f64 / indicator.len().max(1) as f64;
-    indicator.iter().map(|&yes| f64::from(u8::from(yes)) - mean).collect()
+fn share(indicator: &[bool]) -> f64 {
+    indicator.iter().filter(|&&yes| yes).count() as f64 / indicator.len().max(1) as f64
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod classify;
 pub mod compare;
 mod distribution;
 mod effective;
+mod indicator;
 mod loss;
 mod mean;
 mod percentile;
