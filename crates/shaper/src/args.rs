@@ -1,7 +1,9 @@
 //! The command line, as typed.
 
+use crate::classify::PortRange;
 use crate::command::replay::ReplayArgs;
 use clap::{Args as ArgGroup, Parser, Subcommand};
+use engine::{Framing, Overhead};
 use std::path::PathBuf;
 use units::Rate;
 
@@ -9,7 +11,8 @@ const EXAMPLES: &str = "\
 Examples:
   sudo shaper --rate-mbps 19            shape the upload of the default route's interface
   sudo shaper --rate-mbps 19 --interface eth0
-  sudo shaper --rate-mbps 38 --overhead 34 --interface ppp0
+  sudo shaper --rate-mbps 38 --overhead pppoe-ptm --interface ppp0
+  sudo shaper --rate-mbps 19 --game-port 27015
 
 Give about 95 % of the upload rate that the line really has: the queue can only be kept short here if
 packets leave here more slowly than the next device could take them. `accel` measures the line.
@@ -39,10 +42,39 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
 
-    /// Bytes that the line adds to each IP packet (Ethernet 38, PPPoE on VDSL 34); negative if it carries fewer.
-    #[arg(long, value_name = "BYTES", default_value_t = 0, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(i32).range(-64..=256))]
-    pub overhead: i32,
+    /// What the line adds to each IP packet: bytes (negative if it carries fewer) or a name as cake has it, such as
+    /// pppoe-ptm, pppoe-llcsnap, docsis, ethernet; with commas: ethernet,ether-vlan.
+    #[arg(long, value_name = "NAME|BYTES", default_value_t = Overhead::NONE, allow_negative_numbers = true)]
+    pub overhead: Overhead,
+
+    /// The line carries packets in ATM cells (ADSL).
+    #[arg(long, group = "framing")]
+    pub atm: bool,
+
+    /// The line adds a byte to each 64 (VDSL2).
+    #[arg(long, group = "framing")]
+    pub ptm: bool,
+
+    /// The line does neither, whatever the name given to --overhead says.
+    #[arg(long, group = "framing")]
+    pub noatm: bool,
+
+    /// Smallest packet of the line in bytes, overhead included.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=256))]
+    pub mpu: Option<u32>,
+
+    /// Serve flows of this port, at either end, before all others (repeatable).
+    #[arg(long, value_name = "PORT[-PORT]")]
+    pub game_port: Vec<PortRange>,
+
+    /// What such a flow may have waiting, in KB, before it is served like any other [at most 20 ms of the rate].
+    #[arg(long, value_name = "KB", default_value_t = 6)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub prio_kb: u64,
+
+    /// Let pure TCP acknowledgements queue like all else, instead of sending them at once.
+    #[arg(long)]
+    pub shape_acks: bool,
 
     /// Shape packets to the own network and multicast too.
     #[arg(long)]
@@ -73,12 +105,21 @@ pub struct WorkerSettings {
     /// Rate of the link in bit/s.
     #[arg(long)]
     pub rate_bits: u64,
-    /// Bytes that the link adds to each IP packet.
+    /// What the link adds to each IP packet.
     #[arg(long, allow_negative_numbers = true)]
-    pub overhead: i32,
+    pub overhead: Overhead,
     /// Largest IP packet of the interface.
     #[arg(long)]
     pub mtu: u32,
+    /// Ports of marked flows.
+    #[arg(long)]
+    pub game_port: Vec<PortRange>,
+    /// The priority tier's limit in bytes.
+    #[arg(long)]
+    pub prio_bytes: u64,
+    /// Pure ACKs are shaped.
+    #[arg(long)]
+    pub shape_acks: bool,
     /// NFQUEUE number; a free one is taken without it.
     #[arg(long)]
     pub queue: Option<u16>,
@@ -92,9 +133,25 @@ impl WorkerSettings {
             format!("--rate-bits={}", self.rate_bits),
             format!("--overhead={}", self.overhead),
             format!("--mtu={}", self.mtu),
+            format!("--prio-bytes={}", self.prio_bytes),
         ];
+        arguments.extend(self.game_port.iter().map(|ports| format!("--game-port={ports}")));
+        arguments.extend(self.shape_acks.then(|| "--shape-acks".to_owned()));
         arguments.extend(self.queue.map(|number| format!("--queue={number}")));
         arguments
+    }
+}
+
+impl Args {
+    /// What a packet costs on the line, from all the flags that say so.
+    pub fn link_overhead(&self) -> Overhead {
+        let framing = match (self.atm, self.ptm, self.noatm) {
+            (true, ..) => Framing::Atm,
+            (_, true, _) => Framing::Ptm,
+            (.., true) => Framing::Plain,
+            _ => self.overhead.framing,
+        };
+        Overhead { framing, mpu: self.mpu.unwrap_or(self.overhead.mpu), ..self.overhead }
     }
 }
 
@@ -148,8 +205,33 @@ mod tests {
     }
 
     #[test]
+    fn the_flags_of_the_line_go_over_its_name() {
+        let overhead = |arguments: &[&str]| {
+            let all = ["shaper", "--rate-mbps", "19"].iter().chain(arguments);
+            Args::try_parse_from(all).unwrap().link_overhead().to_string()
+        };
+        assert_eq!(overhead(&[]), "0");
+        assert_eq!(overhead(&["--overhead", "-14"]), "-14");
+        assert_eq!(overhead(&["--overhead", "pppoe-llcsnap"]), "40,atm");
+        assert_eq!(overhead(&["--overhead", "pppoe-llcsnap", "--noatm"]), "40");
+        assert_eq!(overhead(&["--overhead", "18", "--ptm", "--mpu", "64"]), "18,mpu=64,ptm");
+        assert_eq!(overhead(&["--overhead", "ethernet,ether-vlan", "--atm", "--mpu=0"]), "42,atm");
+        assert!(refusal(&["--rate-mbps", "19", "--atm", "--ptm"]).contains("cannot be used with"));
+        assert!(refusal(&["--rate-mbps", "19", "--overhead", "pppoe"]).contains("pppoe-llcsnap"));
+        assert!(refusal(&["--rate-mbps", "19", "--game-port", "0"]).contains("27000-27050"));
+    }
+
+    #[test]
     fn worker_settings_survive_their_command_line() {
-        let settings = WorkerSettings { rate_bits: 19_000_000, overhead: -14, mtu: 1492, queue: Some(7) };
+        let settings = WorkerSettings {
+            rate_bits: 19_000_000,
+            overhead: "-14,mpu=64,atm".parse().unwrap(),
+            mtu: 1492,
+            game_port: vec!["27015".parse().unwrap(), "1-9".parse().unwrap()],
+            prio_bytes: 6_000,
+            shape_acks: true,
+            queue: Some(7),
+        };
         let arguments = std::iter::once("shaper".to_owned()).chain(settings.to_arguments());
         let Some(Command::Worker(read)) = Args::parse_from(arguments).command else { panic!("no worker") };
         assert_eq!(read, settings);

@@ -2,10 +2,12 @@
 
 use crate::ShaperError;
 use crate::args::{Args, WorkerSettings};
+use crate::classify::PortRange;
+use engine::Overhead;
 use platform::privilege::{PrivilegeError, check_packet_rules};
 use platform::route::{self, Interface, Prefix};
 use std::path::PathBuf;
-use units::Rate;
+use units::{Bytes, Rate};
 
 /// Complete settings.
 #[derive(Clone, Debug)]
@@ -14,8 +16,14 @@ pub struct Config {
     pub rate: Rate,
     /// Interface to shape.
     pub interface: Interface,
-    /// Bytes that the line adds to each IP packet.
-    pub overhead: i32,
+    /// What the line adds to each IP packet.
+    pub overhead: Overhead,
+    /// Ports of the flows that come first.
+    pub game_ports: Vec<PortRange>,
+    /// What such a flow may have waiting.
+    pub priority_limit: Bytes,
+    /// Whether pure ACKs queue like all else.
+    pub shape_acks: bool,
     /// Whether packets to the own network are shaped too.
     pub shape_lan: bool,
     /// File to log to.
@@ -33,7 +41,16 @@ pub fn resolve(args: &Args) -> Result<Config, ShaperError> {
         return Err(ShaperError::AboveLink { rate, speed, interface: interface.name });
     }
     check_packet_rules().map_err(explain_privilege)?;
-    Ok(Config { rate, interface, overhead: args.overhead, shape_lan: args.shape_lan, log: args.log.clone() })
+    Ok(Config {
+        rate,
+        interface,
+        overhead: args.link_overhead(),
+        game_ports: args.game_port.clone(),
+        priority_limit: Bytes::new(args.prio_kb * 1_000),
+        shape_acks: args.shape_acks,
+        shape_lan: args.shape_lan,
+        log: args.log.clone(),
+    })
 }
 
 fn choose_interface(name: Option<&str>) -> Result<Interface, ShaperError> {
@@ -71,6 +88,9 @@ impl Config {
             rate_bits: self.rate.as_bits_per_s(),
             overhead: self.overhead,
             mtu: self.interface.mtu_bytes,
+            game_port: self.game_ports.clone(),
+            prio_bytes: self.priority_limit.get(),
+            shape_acks: self.shape_acks,
             queue,
         }
     }

@@ -1,5 +1,6 @@
 //! From a captured packet to what the engine must know of it.
 
+use crate::classify::Classifier;
 use engine::{Class, Packet};
 use platform::datapath::Captured;
 use wire::{Ecn, FlowKey, Salt, summarize_sized};
@@ -11,14 +12,15 @@ pub struct Intake {
     salt: Salt,
     /// Largest IP packet on the interface, in bytes.
     mtu_bytes: u32,
+    classifier: Classifier,
     /// The last packet's flow with its hash: packets come in bursts of one flow, and hashing is a third of the work.
     last: Option<(FlowKey, u64)>,
 }
 
 impl Intake {
     /// An intake for an interface of `mtu_bytes`. The salt should be random and secret.
-    pub const fn new(salt: Salt, mtu_bytes: u32) -> Self {
-        Self { salt, mtu_bytes, last: None }
+    pub const fn new(salt: Salt, mtu_bytes: u32, classifier: Classifier) -> Self {
+        Self { salt, mtu_bytes, classifier, last: None }
     }
 
     /// What the engine must know of the packet. One that is no IP packet belongs to flow 0.
@@ -46,7 +48,7 @@ impl Intake {
             header_bytes: summary.header_bytes,
             // What cannot be marked is dropped like a packet whose sender knows no ECN.
             ecn: if captured.can_mark { summary.ecn } else { Ecn::NotEct },
-            class: Class::Normal,
+            class: self.classifier.class(&summary),
         }
     }
 
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     fn intake() -> Intake {
-        Intake::new(Salt([1, 2]), 1500)
+        Intake::new(Salt([1, 2]), 1500, Classifier::default())
     }
 
     /// An IPv4 packet with a UDP header, ECT(0), whole length `bytes`.

@@ -12,6 +12,7 @@
 //! once more; after a second failure the rules go and traffic flows unshaped.
 
 pub mod args;
+pub mod classify;
 pub mod command;
 pub mod config;
 mod error;

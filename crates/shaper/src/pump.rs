@@ -103,6 +103,7 @@ impl<D: Datapath> Pump<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classify::Classifier;
     use engine::ShaperConfig;
     use platform::datapath::Captured;
     use std::collections::VecDeque;
@@ -146,7 +147,7 @@ mod tests {
         let fake = Fake { waiting: (0..packets).collect(), ..Fake::default() };
         // One packet of 1500 bytes takes 1 ms.
         let engine = Shaper::new(ShaperConfig::new(Rate::mbit_per_s(12)));
-        Pump::new(fake, engine, Intake::new(Salt([0, 0]), 1500))
+        Pump::new(fake, engine, Intake::new(Salt([0, 0]), 1500, Classifier::default()))
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! The process that handles packets. It decides nothing about its own life: it turns until its supervisor hangs up.
 
 use crate::args::WorkerSettings;
+use crate::classify::Classifier;
 use crate::message::{Message, Report};
 use crate::{Intake, Pump, ShaperError};
-use engine::{Histogram, Overhead, Shaper, ShaperConfig};
+use engine::{Histogram, Shaper, ShaperConfig};
 use platform::netlink::NetlinkError;
 use platform::nfqueue::{NfQueue, QueueOptions};
 use platform::process::{Channel, Received, ignore_termination, wait_any};
 use platform::{clock, sched};
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
-use units::{Rate, Timestamp};
+use units::{Bytes, Rate, Timestamp};
 use wire::Salt;
 
 /// Between two signs of life. The supervisor waits for ten of them.
@@ -71,13 +72,15 @@ fn bind(settings: &WorkerSettings) -> Result<NfQueue, NetlinkError> {
 
 fn engine_config(settings: &WorkerSettings) -> ShaperConfig {
     let rate = Rate::bits_per_s(settings.rate_bits);
-    ShaperConfig { overhead: Overhead::of_bytes(settings.overhead), ..ShaperConfig::new(rate) }
+    let priority_limit = Bytes::new(settings.prio_bytes);
+    ShaperConfig { overhead: settings.overhead, priority_limit, ..ShaperConfig::new(rate) }
 }
 
 fn pump(queue: NfQueue, settings: &WorkerSettings) -> Pump<NfQueue> {
     // std seeds its hashers from the system's random source.
     let salt = Salt([0, 1].map(|n: u8| RandomState::new().hash_one(n)));
-    Pump::new(queue, Shaper::new(engine_config(settings)), Intake::new(salt, settings.mtu))
+    let classifier = Classifier { game_ports: settings.game_port.clone(), shape_acks: settings.shape_acks };
+    Pump::new(queue, Shaper::new(engine_config(settings)), Intake::new(salt, settings.mtu, classifier))
 }
 
 /// The loop: sleep until a packet, a departure or a heartbeat is due.

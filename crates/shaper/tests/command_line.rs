@@ -105,7 +105,7 @@ fn a_full_disk_ends_the_log_and_not_the_shaping() {
 
 #[test]
 fn a_worker_started_by_hand_ends_at_once() {
-    let arguments = ["worker", "--rate-bits=1000000", "--overhead=0", "--mtu=1500"];
+    let arguments = ["worker", "--rate-bits=1000000", "--overhead=0", "--mtu=1500", "--prio-bytes=6000"];
     let output = Command::new(env!("CARGO_BIN_EXE_shaper")).args(arguments).output().unwrap();
     assert_refused(&output, 1, &["not a supervisor's channel"]);
 }

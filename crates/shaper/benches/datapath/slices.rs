@@ -7,6 +7,7 @@ use platform::datapath::Datapath;
 use platform::nfqueue::{NfQueue, QueueOptions};
 use platform::nft::{RulePlan, Rules};
 use platform::process::wait_any;
+use shaper::classify::Classifier;
 use shaper::{Intake, Pump};
 use std::time::Duration;
 use units::{Rate, Timestamp};
@@ -62,7 +63,11 @@ pub fn run(gso: bool, pairs: usize) -> Vec<Pair> {
         let uploads = Uploads::start(&world, 4);
         let config = ShaperConfig::new(Rate::mbit_per_s(1_000_000));
         let mut handlers = Handlers {
-            pump: Pump::new(queue, Shaper::new(config), Intake::new(Salt([1, 2]), 1500)),
+            pump: Pump::new(
+                queue,
+                Shaper::new(config),
+                Intake::new(Salt([1, 2]), 1500, Classifier::default()),
+            ),
             handles: Vec::new(),
             bytes: 0,
         };

@@ -43,10 +43,10 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "ADDRESS", requires = "rate_mbps")]
     pub from: Vec<IpAddr>,
 
-    /// Bytes that the line adds to each IP packet.
-    #[arg(long, value_name = "BYTES", default_value_t = 0, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(i32).range(-64..=256), requires = "rate_mbps")]
-    pub overhead: i32,
+    /// What the line adds to each IP packet: bytes, or a name as cake has it, such as pppoe-ptm.
+    #[arg(long, value_name = "NAME|BYTES", default_value_t = Overhead::NONE, allow_negative_numbers = true)]
+    #[arg(requires = "rate_mbps")]
+    pub overhead: Overhead,
 
     /// Show this many flows, the largest first [default: 20; all with --json].
     #[arg(long, value_name = "N")]
@@ -111,7 +111,7 @@ pub fn analyse(args: &ReplayArgs) -> Result<Outcome, ReplayError> {
 
 fn shape(args: &ReplayArgs, rate: Rate, report: &Report) -> Result<ShapingReport, ReplayError> {
     let from = if args.from.is_empty() { report.likely_observers() } else { args.from.clone() };
-    let config = ShaperConfig { overhead: Overhead::of_bytes(args.overhead), ..ShaperConfig::new(rate) };
+    let config = ShaperConfig { overhead: args.overhead, ..ShaperConfig::new(rate) };
     let mut shaping = Shaping::new(config, from);
     read(&args.file, |record| shaping.push(record))?;
     Ok(shaping.finish())
