@@ -108,7 +108,8 @@ fn a_line_of_known_rate_delay_and_queue_is_measured_as_what_it_is() {
         let emulator = Emulator::start(&EmulatorConfig { up: link(10, 1), down: link(30, 2) }).unwrap();
         let server = emulator.server().run(|| Server::start("198.19.0.2:0"));
         let (address, file) = (server.address.to_string(), File::new("line"));
-        let more = ["--token", TOKEN, "--seconds", "3", "--ramp", "2s", "--json", file.path()];
+        let more =
+            ["--token", TOKEN, "--cc", "cubic", "--seconds", "3", "--ramp", "2s", "--json", file.path()];
         let output = in_namespace(emulator.client(), &arguments(&address, &more));
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{stdout}{stderr}");
@@ -194,7 +195,7 @@ fn check_truth(run: &Value) {
 fn check_text(stdout: &str) {
     for words in [
         "Targets, pinned: 198.19.0.2:",
-        "4 cubic flows",
+        " cubic flows per direction",
         "95 % CI",
         "Grade of latency under load: ",
         "harsher",

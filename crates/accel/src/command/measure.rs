@@ -160,6 +160,13 @@ fn doubts(plan: &Plan, phases: &[PhaseRecord]) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if let Some(end) = plan.load.as_ref().filter(|end| end.congestion.starts_with("bbr")) {
+        doubts.push(format!(
+            "the load runs with {}, which keeps queues shorter than the loss-based kind that most senders use; compare --cc \
+             cubic",
+            end.congestion
+        ));
+    }
     let failed: u64 = phases.iter().map(|p| p.instrument.failed).sum();
     if failed > 0 {
         doubts.push(format!("{failed} probes could not be sent or were refused; they are in no figure"));

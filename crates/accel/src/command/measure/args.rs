@@ -42,9 +42,9 @@ pub struct MeasureArgs {
     /// Bulk flows per loaded direction, 1 to 64
     #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub flows: u32,
-    /// Congestion control of the bulk flows at both ends
-    #[arg(long, value_name = "NAME", default_value = "cubic")]
-    pub cc: String,
+    /// Congestion control of the bulk flows at both ends. Without it: cubic where it is open to you, else the system's own
+    #[arg(long, value_name = "NAME")]
+    pub cc: Option<String>,
     /// Mean time between two handshakes with one's own server (foreign ones get ten a second at most)
     #[arg(long, value_name = "TIME", default_value = "25ms", value_parser = parse_span)]
     pub period: Duration,

@@ -6,6 +6,8 @@ use crate::command::{Exit, Failure};
 use crate::load::Token;
 use crate::run::Phase;
 use crate::targets::{DEFAULT_TARGETS, Family, HostPort};
+use platform::tcp::TcpSocket;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 use units::display_ms;
 
@@ -106,8 +108,20 @@ fn load_end(args: &MeasureArgs, host: &HostPort) -> Result<LoadEnd, Failure> {
         host: HostPort { port: host.port.or(Some(SERVE_PORT)), ..host.clone() },
         token: token.transpose().map_err(bad)?,
         flows: args.flows,
-        congestion: args.cc.clone(),
+        congestion: args.cc.clone().unwrap_or_else(usual_congestion),
     })
+}
+
+/// The usual loss-based one, which fills queues as most of the traffic does. Where an ordinary user may not choose it,
+/// the system's own, by name, so that it is set at the far end too and printed.
+fn usual_congestion() -> String {
+    const USUAL: &str = "cubic";
+    // Nothing is sent to this address.
+    let own = || {
+        let socket = TcpSocket::open((Ipv4Addr::LOCALHOST, 9).into())?;
+        if socket.set_congestion(USUAL).is_ok() { Ok(USUAL.to_owned()) } else { socket.congestion() }
+    };
+    own().unwrap_or_else(|_: std::io::Error| USUAL.to_owned())
 }
 
 fn check(args: &MeasureArgs, available: &[String]) -> Result<(), Failure> {
@@ -117,9 +131,9 @@ fn check(args: &MeasureArgs, available: &[String]) -> Result<(), Failure> {
             "start `accel serve` on a machine beyond the line, then give its name with --load HOST --token TOKEN",
         ));
     }
-    if args.load.is_some() && !available.contains(&args.cc) {
+    if let Some(name) = args.cc.as_ref().filter(|name| !available.contains(name)) {
         let known = available.join(", ");
-        return Err(usage(format!("--cc '{}' is not available in this kernel; it has {known}", args.cc)));
+        return Err(usage(format!("--cc '{name}' is not available in this kernel; it has {known}")));
     }
     let (least, most) = (Duration::from_millis(10), Duration::from_secs(10));
     if !(least..=most).contains(&args.period) {

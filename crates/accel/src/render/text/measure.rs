@@ -97,6 +97,13 @@ fn notes(run: &Measurement) -> Vec<String> {
         notes.push("~ rough: fewer than ten independent samples lie beyond this percentile".to_owned());
     }
     notes.extend(too_few(run));
+    if rows().any(|row| row.kind != ProbeKind::Handshake) {
+        notes.push(
+            "echo and UDP are timed by the program (the arrival of a datagram by the kernel), without the time that the far \
+             end took for a datagram"
+                .to_owned(),
+        );
+    }
     if rows().any(|row| row.loss.lost > 0) {
         notes.push(
             "what was lost or sent again counts as lost and not in the percentiles; n is without it"

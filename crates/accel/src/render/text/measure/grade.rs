@@ -43,7 +43,7 @@ fn phase(grade: &PhaseGrade) -> String {
         ""
     };
     format!(
-        "  {phase}: {} — p99 is {value} ms above the idle p50 ({interval}) to {target}{loss}",
+        "- {phase}: {} — p99 is {value} ms above the idle p50 ({interval}) to {target}{loss}",
         grade.range()
     )
 }
