@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! table ip accel_shaper_eth0 { owner }                table ip6 likewise
-//!   chain queue  postrouting -150   other output interface -> accept
+//!   chain queue  postrouting -149   other output interface -> accept
 //!                                   destination to bypass  -> accept     (link-local, multicast, on-link)
 //!                                   the rest               -> queue N, bypass without a listener
-//!   chain mark   postrouting -149   mark == CE_COOKIE      -> ECN = CE, mark = 0
+//!   chain mark   postrouting -148   mark == CE_COOKIE      -> ECN = CE, mark = 0
 //! ```
 //! The table belongs to the netlink socket that made it (owner flag, Linux 5.12): when the process that holds
 //! [`Rules`] is gone for whatever reason, the kernel removes table and rules. Earlier kernels get a table without
@@ -15,8 +15,9 @@
 //! ECN bits. So the packet need not be copied to us, and a GSO super-packet can be marked like any other.
 //! Only packets without a mark of their own can carry the cookie; congestion on others is signalled by a drop.
 //!
-//! The hook is POSTROUTING at mangle priority: the output interface is known, forwarded packets pass too, and
-//! source NAT (priority 100) has not yet hidden the flows behind one address.
+//! The hook is POSTROUTING right after mangle priority: the output interface is known, forwarded packets pass too, and
+//! source NAT (priority 100) has not yet hidden the flows behind one address. Nobody's chain at the usual -150 comes
+//! between our two, whenever it is loaded, so that no rule of others (`CONNMARK --save-mark`) sees the cookie.
 
 mod expression;
 
@@ -152,8 +153,8 @@ impl Rules {
         let mut messages: Vec<_> = stale.into_iter().map(|family| self.delete_table(family)).collect();
         for family in self.families.clone() {
             messages.push(self.new_table(family));
-            messages.push(self.new_chain(family, QUEUE_CHAIN, libc::NF_IP_PRI_MANGLE));
-            messages.push(self.new_chain(family, MARK_CHAIN, libc::NF_IP_PRI_MANGLE + 1));
+            messages.push(self.new_chain(family, QUEUE_CHAIN, libc::NF_IP_PRI_MANGLE + 1));
+            messages.push(self.new_chain(family, MARK_CHAIN, libc::NF_IP_PRI_MANGLE + 2));
             messages.extend(self.queue_rules(family));
             messages.push(self.mark_rule(family));
         }
@@ -298,6 +299,24 @@ impl Rules {
 
     fn rule_message(&self, kind: i32, flags: i32, family: Family) -> Message {
         message(kind, flags, family).attr_str(NFTA_RULE_TABLE, &self.plan.table)
+    }
+}
+
+#[cfg(test)]
+impl Rules {
+    /// Somebody else's rule: counts IPv4 packets with the mark `mark` at mangle priority, as queued packets.
+    pub(crate) fn install_foreign_counter(name: &str, mark: u32) -> Result<Self, NetlinkError> {
+        let plan =
+            RulePlan { table: name.to_owned(), interface: String::new(), queue: 0, bypass: Vec::new() };
+        let netlink = Netlink::open(Protocol::Netfilter)?;
+        let mut rules = Self { netlink, plan, dialect: DIALECTS[1], families: vec![Family::V4] };
+        let messages = vec![
+            rules.new_table(Family::V4),
+            rules.new_chain(Family::V4, QUEUE_CHAIN, libc::NF_IP_PRI_MANGLE),
+            rules.rule(Family::V4, QUEUE_CHAIN, "queue", |e| e.mark_is(mark).count()),
+        ];
+        rules.netlink.batch("install foreign rules", messages)?;
+        Ok(rules)
     }
 }
 

@@ -153,6 +153,30 @@ fn a_queued_packet_waits_for_its_verdict_and_can_get_a_ce_mark() {
 }
 
 #[test]
+fn rules_of_others_never_see_the_mark_that_asks_for_ce() {
+    in_test(|| {
+        let pair = pair();
+        let mut queue = pair.client.run(|| NfQueue::bind(OPTIONS).unwrap());
+        let plan = plan(queue.number(), Vec::new());
+        let foreign = |name: &str| Rules::install_foreign_counter(name, CE_COOKIE).unwrap();
+        // Of chains at the same priority the kernel runs the younger first, so there must be one of either age.
+        let mut older = pair.client.run(|| foreign("older"));
+        let _rules = pair.client.run(|| Rules::install(&plan).unwrap());
+        let mut younger = pair.client.run(|| foreign("younger"));
+        let mut unmarked = pair.client.run(|| Rules::install_foreign_counter("unmarked", 0).unwrap());
+        let socket = server_socket(&pair, SERVER[0]);
+        pair.client.run(|| send(SERVER[0], &[7; 1000]));
+        let (id, _) = receive_one(&mut queue);
+        queue.verdict(id, Verdict::AcceptMarked(CE_COOKIE));
+        queue.flush();
+        assert_eq!(socket.recv(&mut [0; 2000]).unwrap(), 1000);
+        assert_eq!(older.counters().unwrap().queued_packets, 0);
+        assert_eq!(younger.counters().unwrap().queued_packets, 0);
+        assert!(unmarked.counters().unwrap().queued_packets > 0, "the foreign rules do see packets");
+    });
+}
+
+#[test]
 fn bypassed_destinations_and_a_queue_without_listener_let_packets_pass() {
     in_test(|| {
         let pair = pair();

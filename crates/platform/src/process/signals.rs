@@ -12,8 +12,9 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Holds back SIGTERM, SIGINT, SIGHUP and SIGQUIT, and ignores SIGTSTP: a shaper stopped by Ctrl-Z would
-    /// freeze the network. Call while the process has one thread.
+    /// Holds back SIGTERM, SIGINT, SIGHUP and SIGQUIT, and ignores what would stop the process (Ctrl-Z, output from
+    /// the background: the network would freeze) or end it for a log that has grown too large (RLIMIT_FSIZE; the
+    /// write then fails instead). Call while the process has one thread.
     ///
     /// # Errors
     /// When the process has no descriptors left.
@@ -27,7 +28,9 @@ impl Signals {
         if raw < 0 {
             return Err(io::Error::last_os_error());
         }
-        ignore(libc::SIGTSTP);
+        for signal in [libc::SIGTSTP, libc::SIGTTOU, libc::SIGXFSZ] {
+            ignore(signal);
+        }
         // SAFETY: `raw` is a fresh descriptor that nothing else owns.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(raw) } })
     }

@@ -1,8 +1,11 @@
-//! Waiting for a few descriptors at once with one system call, and printing without waiting.
+//! Waiting for a few descriptors at once with one system call, and writing without waiting.
 
 use crate::clock;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use units::Timestamp;
 
 /// Waits until one of `fds` is readable (or has failed, or is hung up) or `deadline` has passed; says which are.
@@ -27,25 +30,34 @@ pub fn wait_any<const N: usize>(fds: [BorrowedFd<'_>; N], deadline: Timestamp) -
     Ok(entries.map(|entry| entry.revents != 0))
 }
 
-/// Writes `text` to standard output if that does not block; `false` when it was lost (the reader is slow or
-/// gone). A text of at most 4096 bytes is written whole: so much is free when a pipe says it is writable.
-pub fn print_without_blocking(text: &str) -> bool {
-    let mut entry = libc::pollfd { fd: libc::STDOUT_FILENO, events: libc::POLLOUT, revents: 0 };
+/// Writes `text` to standard output or standard error if that does not block; `false` when it was lost (the reader
+/// is slow or gone). A text of at most 4096 bytes is written whole: so much is free when a pipe says it is writable.
+pub fn print_without_blocking(to: &impl AsFd, text: &str) -> bool {
+    let fd = to.as_fd().as_raw_fd();
+    let mut entry = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     // SAFETY: `entry` is valid for the call and the only entry.
     let ready = unsafe { libc::poll(&raw mut entry, 1, 0) };
     if ready != 1 || entry.revents & libc::POLLOUT == 0 {
         return false;
     }
     // SAFETY: the text is valid for its length.
-    let written = unsafe { libc::write(libc::STDOUT_FILENO, text.as_ptr().cast(), text.len()) };
+    let written = unsafe { libc::write(fd, text.as_ptr().cast(), text.len()) };
     written == text.len() as isize
+}
+
+/// Opens a file to append to, so that neither opening nor writing ever waits for the reader of a named pipe: without
+/// one the opening fails, and what does not fit fails with [`io::ErrorKind::WouldBlock`].
+///
+/// # Errors
+/// When it cannot be opened for appending.
+pub fn append_without_blocking(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).custom_flags(libc::O_NONBLOCK).open(path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
-    use std::os::fd::AsFd;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
@@ -58,5 +70,19 @@ mod tests {
         assert!(clock::now() >= deadline);
         far.write_all(b"x").unwrap();
         assert_eq!(wait_any([a.as_fd(), b.as_fd()], Timestamp::MAX).unwrap(), [false, true]);
+    }
+
+    #[test]
+    fn a_text_is_written_lost_or_refused_but_never_waited_for() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        assert!(print_without_blocking(&writer, "here"));
+        let mut text = [0; 4];
+        reader.read_exact(&mut text).unwrap();
+        assert_eq!(&text, b"here");
+        // A pipe holds 64 KB; nobody reads.
+        let written = (0..1_000).take_while(|_| print_without_blocking(&writer, &"x".repeat(1_000))).count();
+        assert!((1..1_000).contains(&written), "{written}");
+        drop(reader);
+        assert!(!print_without_blocking(&writer, "nobody reads this"));
     }
 }
