@@ -35,7 +35,7 @@ Exit codes:
 #[command(subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
 pub struct Args {
     /// Rate to shape the upload to, in Mbit/s (or with a unit: 900kbit, 19mbit).
-    #[arg(long, value_name = "RATE", value_parser = parse_rate, required = true)]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, required = true, allow_hyphen_values = true)]
     pub rate_mbps: Option<Rate>,
 
     /// Interface that leads to the Internet [default: that of the default route, below any VPN].
@@ -197,7 +197,7 @@ mod tests {
         assert!(refusal(&["--rate-mbps", "30mbps"]).contains("write 30mbit if you mean bits"));
         assert!(refusal(&["--rate-mbps", "0"]).contains("out of range"));
         assert!(refusal(&["--rate-mbps", "0.001"]).contains("too slow to shape"));
-        assert!(refusal(&["--rate-mbps=-3"]).contains("out of range"));
+        assert!(refusal(&["--rate-mbps", "-3"]).contains("out of range"));
         for text in ["", "fast", "nan", "inf", "1e3", "19 19"] {
             assert!(parse_rate(text).is_err(), "{text}");
         }

@@ -6,6 +6,7 @@ use crate::classify::PortRange;
 use engine::Overhead;
 use platform::privilege::{PrivilegeError, check_packet_rules};
 use platform::route::{self, Interface, Prefix};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use units::{Bytes, Rate};
 
@@ -69,9 +70,7 @@ fn choose_interface(name: Option<&str>) -> Result<Interface, ShaperError> {
 
 fn explain_privilege(error: PrivilegeError) -> ShaperError {
     match error {
-        PrivilegeError::Missing => {
-            ShaperError::NoPrivilege { command: std::env::args().collect::<Vec<_>>().join(" ") }
-        }
+        PrivilegeError::Missing => ShaperError::NoPrivilege { command: shell_command(std::env::args_os()) },
         PrivilegeError::NoNfTables(error) => ShaperError::KernelLacks {
             what: "the kernel has no packet rules (nf_tables)",
             reason: error.to_string(),
@@ -79,6 +78,17 @@ fn explain_privilege(error: PrivilegeError) -> ShaperError {
         },
         PrivilegeError::Other(error) => error.into(),
     }
+}
+
+/// The words as one would type them to a shell; what is no UTF-8 is shown as well as can be.
+fn shell_command(words: impl IntoIterator<Item = OsString>) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-=+:,@%".contains(c);
+    let quoted = |word: OsString| {
+        let word = word.to_string_lossy().into_owned();
+        let needs_none = !word.is_empty() && word.chars().all(is_plain);
+        if needs_none { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    };
+    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 impl Config {
@@ -123,3 +133,16 @@ impl Config {
 /// (RFC 919). Directed broadcast is within the connected networks.
 const FIXED_BYPASS: [(&str, u8); 5] =
     [("169.254.0.0", 16), ("224.0.0.0", 4), ("255.255.255.255", 32), ("fe80::", 10), ("ff00::", 8)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_to_type_again_is_quoted_for_the_shell() {
+        let command = |words: &[&str]| shell_command(words.iter().map(OsString::from));
+        assert_eq!(command(&["/opt/shaper", "--rate-mbps=1.5"]), "/opt/shaper --rate-mbps=1.5");
+        assert_eq!(command(&["--log", "a b;rm x"]), "--log 'a b;rm x'");
+        assert_eq!(command(&["it's", "", "$x"]), r"'it'\''s' '' '$x'");
+    }
+}

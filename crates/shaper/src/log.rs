@@ -2,9 +2,9 @@
 
 use crate::ShaperError;
 use platform::clock;
-use platform::process::print_without_blocking;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use platform::process::{append_without_blocking, print_without_blocking};
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
 use units::Timestamp;
 
@@ -22,10 +22,7 @@ impl Log {
     /// When it cannot be opened for appending.
     pub fn open(path: Option<&Path>) -> Result<Self, ShaperError> {
         let open = |path: &Path| {
-            OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(path)
+            append_without_blocking(path)
                 .map_err(|source| ShaperError::Log { path: path.display().to_string(), source })
         };
         let file = path.map(open).transpose()?;
@@ -36,15 +33,15 @@ impl Log {
 
     /// A result: to standard output, unless that would block, and to the file.
     pub fn result(&mut self, text: &str) {
-        print_without_blocking(text);
+        print_without_blocking(&io::stdout(), text);
         for line in text.lines() {
             self.write(line);
         }
     }
 
-    /// An event worth a look: to standard error and to the file.
+    /// An event worth a look: to standard error, unless that would block, and to the file.
     pub fn event(&mut self, text: &str) {
-        eprintln!("shaper: {text}");
+        print_without_blocking(&io::stderr(), &format!("shaper: {text}\n"));
         self.write(text);
     }
 
@@ -52,10 +49,16 @@ impl Log {
     pub fn write(&mut self, line: &str) {
         let Some(file) = &mut self.file else { return };
         let stamp = (clock::now() - self.start).as_secs_f64();
-        if let Err(error) = writeln!(file, "{stamp:10.3} {line}") {
-            // Shaping is worth more than its log.
-            self.file = None;
-            eprintln!("shaper: the log file is given up: {error}");
+        match file.write_all(format!("{stamp:10.3} {line}\n").as_bytes()) {
+            Ok(()) => {}
+            // A named pipe whose reader is slow loses lines.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                // Shaping is worth more than its log.
+                self.file = None;
+                let text = format!("shaper: the log file is given up: {error}\n");
+                print_without_blocking(&io::stderr(), &text);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use clap::Parser;
 use shaper::args::{Args, Command};
 use shaper::command::replay::{self, ReplayArgs};
 use shaper::{config, supervisor, worker};
+use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -17,9 +18,9 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            say("error", &error);
             if let Some(help) = error.help() {
-                eprintln!("help: {help}");
+                say("help", &help);
             }
             ExitCode::from(error.exit_code())
         }
@@ -34,8 +35,13 @@ fn replay(args: &ReplayArgs) -> ExitCode {
             ExitCode::from(exit_code)
         }
         Err(error) => {
-            eprintln!("error: {error}");
+            say("error", &error);
             ExitCode::FAILURE
         }
     }
+}
+
+/// One line on standard error. `eprintln!` would panic where nobody reads it, and hide the exit code.
+fn say(word: &str, what: &dyn Display) {
+    drop(writeln!(std::io::stderr(), "{word}: {what}"));
 }

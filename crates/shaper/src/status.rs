@@ -16,7 +16,7 @@ pub fn line(rate: Rate, earlier: &Report, later: &Report, span: Duration) -> Str
     let sent = Rate::of(Bytes::new(since(|r| r.sent_wire_bytes)), span);
     let (p50, p99) = later.sojourn().map_or_else(
         || ("-".to_owned(), "-".to_owned()),
-        |(p50, p99)| (format!("{:.2}", as_ms(p50)), format!("{:.2}", as_ms(p99))),
+        |(p50, p99)| (milliseconds(p50), milliseconds(p99)),
     );
     let mut line = format!(
         "{:>8.2}{:>8.2}{:>9}{:>8.1}{p50:>7}{p99:>8}{:>9}{:>8}{:>8}{:>7}",
@@ -35,10 +35,18 @@ pub fn line(rate: Rate, earlier: &Report, later: &Report, span: Duration) -> Str
     }
     let faults = since(|r| r.faults);
     if faults > 0 {
-        line.push_str(&format!("\nwarning: the kernel refused or garbled {faults} messages"));
+        line.push_str(&format!(
+            "\nwarning: the kernel refused or garbled {faults} messages (as when the interface goes away)"
+        ));
     }
     line.push('\n');
     line
+}
+
+/// At most six characters below 1000 s, so that columns stay apart.
+fn milliseconds(span: Duration) -> String {
+    let ms = as_ms(span);
+    if ms < 999.995 { format!("{ms:.2}") } else { format!("{ms:.0}") }
 }
 
 /// What was done since the start, for the log's last line.
@@ -98,5 +106,13 @@ mod tests {
         let text = line(Rate::mbit_per_s(19), &report(), &troubled, Duration::from_secs(1));
         assert!(text.contains("\nwarning: 3 packets passed unshaped"), "{text}");
         assert!(text.contains("\nwarning: the kernel refused or garbled 1 messages"), "{text}");
+    }
+
+    #[test]
+    fn columns_stay_apart_at_the_lowest_rate() {
+        let slow = Report { sojourn_p50_ns: 1_509_950_000, sojourn_p99_ns: 12_000_000_000, ..report() };
+        let text = line(Rate::kbit_per_s(8), &Report::default(), &slow, Duration::from_secs(1));
+        assert_eq!(text.len(), 81, "{text}");
+        assert_eq!(text.split_whitespace().count(), 10, "{text}");
     }
 }

@@ -3,6 +3,10 @@
 mod support;
 
 use platform::namespace::{in_test, unshare_child};
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::ffi::OsStringExt;
 use std::process::{Command, Output};
 use support::World;
 
@@ -19,9 +23,11 @@ fn assert_refused(output: &Output, code: i32, words: &[&str]) {
 fn wrong_arguments_are_refused_before_anything_is_changed() {
     in_test(|| {
         let world = World::new();
-        let cases: [(&[&str], &[&str]); 8] = [
+        let cases: [(&[&str], &[&str]); 10] = [
             (&["--rate-mbps", "0"], &["out of range"]),
             (&["--rate-mbps", "30mbps"], &["write 30mbit if you mean bits, 240mbit if you mean bytes"]),
+            (&["--rate-mbps", "-5"], &["'-5mbit' is out of range"]),
+            (&["--rate-mbps", "5MB/s"], &["write 5mbit if you mean bits, 40mbit if you mean bytes"]),
             (&["--rate-mbps", "fast"], &["--rate-mbps"]),
             (&[], &["--rate-mbps"]),
             (&["--rate-mbps", "5", "--interface", "eth7"], &["no interface 'eth7'", "there are: up0"]),
@@ -100,6 +106,60 @@ fn a_full_disk_ends_the_log_and_not_the_shaping() {
         let shaper = world.shaper(&["--rate-mbps", "5", "--log", "/dev/full"]);
         assert!(shaper.line().contains("dropped"));
         assert!(shaper.end().success());
+    });
+}
+
+#[test]
+fn a_log_of_the_largest_size_allowed_ends_and_not_the_shaping() {
+    in_test(|| {
+        let world = World::new();
+        let path = std::env::temp_dir().join(format!("accel-shaper-limit-{}", std::process::id()));
+        let mut limited = Command::new("sh");
+        let script = r#"ulimit -f 0; exec "$0" "$@""#;
+        limited.args(["-c", script, env!("CARGO_BIN_EXE_shaper"), "--rate-mbps", "5", "--log"]).arg(&path);
+        let shaper = world.start(limited);
+        assert!(shaper.line().contains("dropped"));
+        assert!(shaper.end().success());
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+        std::fs::remove_file(&path).unwrap();
+    });
+}
+
+#[test]
+fn a_named_pipe_as_log_is_never_waited_for() {
+    in_test(|| {
+        let world = World::new();
+        let path = std::env::temp_dir().join(format!("accel-shaper-pipe-{}", std::process::id()));
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let arguments = ["--rate-mbps", "5", "--log", path.to_str().unwrap()];
+        assert_refused(&world.shaper_output(&arguments), 2, &["cannot open the log file", "No such device"]);
+        // A reader that never reads: both ends, so that opening waits for nobody.
+        let mut reader = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let shaper = world.shaper(&arguments);
+        // A pipe holds 64 KB. Filled up to a few bytes, so that this write ends.
+        reader.write_all(&vec![b'x'; (1 << 16) - 1024]).unwrap();
+        (0..12).for_each(|_| drop(shaper.line()));
+        assert!(shaper.end().success());
+        std::fs::remove_file(&path).unwrap();
+    });
+}
+
+#[test]
+fn arguments_that_are_no_text_are_refused_without_a_panic() {
+    in_test(|| {
+        let world = World::new();
+        let strange = OsString::from_vec(b"/tmp/\xff/log".to_vec());
+        let run = |unprivileged: bool, flag: &str| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_shaper"));
+            if unprivileged {
+                unshare_child(&mut command);
+            }
+            command.args(["--rate-mbps", "5", flag]).arg(&strange);
+            world.client.run(move || command.output().unwrap())
+        };
+        assert_refused(&run(true, "--log"), 3, &["CAP_NET_ADMIN", "sudo "]);
+        assert_refused(&run(false, "--log"), 2, &["cannot open the log file"]);
+        assert_refused(&run(false, "--interface"), 2, &["UTF-8"]);
     });
 }
 

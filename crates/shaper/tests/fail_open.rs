@@ -4,7 +4,9 @@ mod support;
 
 use platform::namespace::in_test;
 use platform::nfqueue::kernel_counters;
+use std::io::{PipeWriter, Write};
 use std::net::{SocketAddr, UdpSocket};
+use std::process::Command;
 use std::time::Duration;
 use support::{FAR, PATIENCE, World, is_running, now, pause, signal, wait_until};
 
@@ -92,6 +94,36 @@ fn a_hung_worker_is_killed_and_traffic_flows_again() {
         upload.join().unwrap();
         assert_eq!(sink.finish(), TRANSFER as u64);
     });
+}
+
+/// What the program says must never decide whether it works.
+#[test]
+fn a_killed_worker_is_replaced_even_where_nobody_reads_standard_error() {
+    in_test(|| {
+        let world = World::new();
+        for is_gone in [true, false] {
+            let (reader, writer) = std::io::pipe().unwrap();
+            let mut command = Command::new(env!("CARGO_BIN_EXE_shaper"));
+            command.args(RATE).stderr(writer.try_clone().unwrap());
+            let reader = if is_gone {
+                None
+            } else {
+                fill(&writer);
+                Some(reader)
+            };
+            let shaper = world.start(command);
+            let worker = shaper.worker().unwrap();
+            signal("KILL", worker);
+            assert!(is_running(shaper.next_worker(worker)), "reader gone: {is_gone}");
+            assert!(shaper.end().success(), "reader gone: {is_gone}");
+            drop(reader);
+        }
+    });
+}
+
+/// Leaves no room in the pipe. It holds 64 KB.
+fn fill(mut writer: &PipeWriter) {
+    writer.write_all(&vec![b'x'; 1 << 16]).unwrap();
 }
 
 #[test]

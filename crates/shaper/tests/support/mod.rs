@@ -57,9 +57,14 @@ impl World {
 
     /// Starts the program in the client's namespace and waits until it is ready.
     pub fn shaper(&self, arguments: &[&str]) -> Shaper {
-        let mut child = self.client.run(|| {
-            Command::new(env!("CARGO_BIN_EXE_shaper")).args(arguments).stdout(Stdio::piped()).spawn().unwrap()
-        });
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shaper"));
+        command.args(arguments);
+        self.start(command)
+    }
+
+    /// The same for a command that runs the program in its own way.
+    pub fn start(&self, mut command: Command) -> Shaper {
+        let mut child = self.client.run(move || command.stdout(Stdio::piped()).spawn().unwrap());
         let (sender, lines) = mpsc::channel();
         let output = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
