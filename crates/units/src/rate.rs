@@ -115,7 +115,7 @@ pub enum ParseRateError {
     Number(String),
     /// The unit is missing.
     NoUnit(String),
-    /// The unit can mean bits or bytes (`mbps`, `MBps`).
+    /// The unit can mean bits or bytes (`mbps`, `MBps`, `MB/s`).
     Ambiguous {
         /// What was typed.
         text: String,
@@ -142,7 +142,9 @@ impl fmt::Display for ParseRateError {
                 "'{text}' can be read in two ways; write {as_bits} if you mean bits, {as_bytes} if you mean bytes"
             ),
             Self::Unit(text) => write!(f, "'{text}' has an unknown unit; use bit, kbit, mbit or gbit"),
-            Self::Range(text) => write!(f, "'{text}' is out of range; a rate is at least 1 bit/s"),
+            Self::Range(text) => {
+                write!(f, "'{text}' is out of range; a rate is at least 1 bit/s and at most 18446744073gbit")
+            }
         }
     }
 }
@@ -150,7 +152,7 @@ impl fmt::Display for ParseRateError {
 impl std::error::Error for ParseRateError {}
 
 /// Reads `20mbit`, `1.5gbit`, `500kbit`, `64000bit` (any letter case, an optional `/s`). `30mbps` is refused,
-/// since it is used for bits and for bytes alike.
+/// and so is `5MB/s`, since they are used for bits and for bytes alike.
 impl FromStr for Rate {
     type Err = ParseRateError;
 
@@ -171,7 +173,9 @@ impl FromStr for Rate {
             "kbit" => 1e3,
             "mbit" => 1e6,
             "gbit" => 1e9,
-            "bps" | "kbps" | "mbps" | "gbps" => return Err(ambiguous(trimmed, number, unit)),
+            "bps" | "kbps" | "mbps" | "gbps" | "b" | "kb" | "mb" | "gb" => {
+                return Err(ambiguous(trimmed, number, unit));
+            }
             _ => return Err(ParseRateError::Unit(trimmed.to_owned())),
         };
         let bits = (number * factor).round();
@@ -183,7 +187,7 @@ impl FromStr for Rate {
 }
 
 fn ambiguous(text: &str, number: f64, unit: &str) -> ParseRateError {
-    let prefix = unit.trim_end_matches("bps");
+    let prefix = unit.trim_end_matches("bps").trim_end_matches('b');
     ParseRateError::Ambiguous {
         text: text.to_owned(),
         as_bits: format!("{number}{prefix}bit"),
