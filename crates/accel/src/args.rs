@@ -86,7 +86,7 @@ pub struct LabArgs {
     /// Rate of the line towards the client
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, default_value = "100mbit")]
     pub down: Rate,
-    /// Two-way delay of the empty line (such as 20ms, 0.5s)
+    /// Two-way delay of the empty line (such as 20ms, 0.5s), below one second
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "20ms", value_parser = parse_span)]
     pub rtt: Duration,
     /// Size of the FIFO in each direction, as time at the line's rate
@@ -95,7 +95,7 @@ pub struct LabArgs {
     /// Random loss in each direction
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value = "0%")]
     pub loss: Ratio,
-    /// Random extra delay in each direction, up to this
+    /// Random extra delay in each direction, up to this; packets keep their order, so those close together come near it
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "0ms", value_parser = parse_span)]
     pub jitter: Duration,
     /// Bulk flows per loaded direction, 1 to 256
@@ -111,7 +111,7 @@ pub struct LabArgs {
     #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value = "95%")]
     pub shaper_rate: Ratio,
     /// Seed of the line's loss and jitter and of the probe schedule
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value = "1")]
     pub seed: u64,
     /// Cut the phases short: at most 30 s in all, no p99
     #[arg(long)]

@@ -1,10 +1,10 @@
 //! What a lab run will do, complete and checked: from here on no bad value exists.
 
 use crate::args::{LabArgs, ShaperArms};
-use crate::run::Arm;
+use crate::run::{Arm, Phase};
 use std::path::PathBuf;
 use std::time::Duration;
-use units::{Bytes, Rate, Ratio, display_ms};
+use units::{Bytes, Rate, Ratio};
 
 /// IP bytes that one probe puts on the busier direction: SYN with options, ACK and RST, or SYN-ACK and RST, without
 /// link headers (RFC 9293 section 3.1; 60 + 52 + 52).
@@ -14,6 +14,11 @@ const PROBE_SHARE: f64 = 0.01;
 const FASTEST_PROBES: Duration = Duration::from_millis(8);
 /// A SYN without an answer is sent again after 1 s (RFC 6298 section 2).
 const SYN_TIMEOUT: Duration = Duration::from_secs(1);
+/// The longest round trip of an empty line: above it SYNs are sent again although nothing was lost, and the probes would
+/// tell nothing.
+const LONGEST_ROUND_TRIP: Duration = Duration::from_millis(900);
+/// Above this random loss a load of some flows is hardly ever set up in time: SYN and SYN-ACK must both arrive.
+const MOST_LOSS_PERCENT: f64 = 20.0;
 /// Above this rate the line, both ends, the load and the shaper compete for the processors.
 const EMULATED_WELL: Rate = Rate::mbit_per_s(300);
 
@@ -115,9 +120,19 @@ impl LabConfig {
         probes.as_mbit_f64() / self.up.min(self.down).as_mbit_f64()
     }
 
-    /// Whether a probe can meet so much queue that its SYN is sent again although nothing was lost.
-    pub fn queues_exceed_syn_timeout(&self) -> bool {
-        self.buffer * 2 + self.rtt >= SYN_TIMEOUT
+    /// Whether a probe of this phase can meet so much queue that its SYN is sent again although nothing was lost.
+    pub fn queues_exceed_syn_timeout(&self, phase: Phase) -> bool {
+        let queues = u32::from(phase.loads_up()) + u32::from(phase.loads_down());
+        self.buffer * queues + self.rtt + self.jitter * 2 >= SYN_TIMEOUT
+    }
+
+    /// The most descriptors that the run has open at once: both ends of all flows, and of the probes that a full line
+    /// leaves without an answer.
+    pub fn descriptors(&self) -> u64 {
+        /// Queues, rings, pollers and timers of both ends, the standard streams, the shaper's pipes.
+        const FIXED: u64 = 100;
+        let unanswered = self.probe_timeout.as_nanos() / self.probe_period.as_nanos().max(1);
+        4 * u64::from(self.flows) + 2 * unanswered as u64 + FIXED
     }
 
     /// What a reader should know before trusting the figures.
@@ -155,8 +170,9 @@ fn check(args: &LabArgs, available: &[String]) -> Result<(), BadSetting> {
     let ms = Duration::from_millis;
     let span = |flag, value: Duration, least: Duration, most: Duration| {
         let fits = (least..=most).contains(&value);
-        let (value, least, most) = (display_ms(value), display_ms(least), display_ms(most));
-        bad_unless(fits, flag, || format!("{value} is outside of what the lab emulates: {least} to {most}"))
+        bad_unless(fits, flag, || {
+            format!("{value:?} is outside of what the lab emulates: {least:?} to {most:?}")
+        })
     };
     for (flag, rate) in [("--up", args.up), ("--down", args.down)] {
         let (least, most) = (Rate::kbit_per_s(256), Rate::mbit_per_s(10_000));
@@ -164,11 +180,11 @@ fn check(args: &LabArgs, available: &[String]) -> Result<(), BadSetting> {
             format!("{rate} is outside of what the lab emulates: {least} to {most}")
         })?;
     }
-    span("--rtt", args.rtt, ms(0), ms(2_000))?;
+    span("--rtt", args.rtt, ms(0), LONGEST_ROUND_TRIP)?;
     span("--buffer", args.buffer, ms(1), ms(10_000))?;
-    span("--jitter", args.jitter, ms(0), ms(1_000))?;
-    bad_unless(args.loss.as_percent() <= 50.0, "--loss", || {
-        format!("{} leaves no line to measure; at most 50 %", args.loss)
+    span("--jitter", args.jitter, ms(0), (LONGEST_ROUND_TRIP - args.rtt) / 2)?;
+    bad_unless(args.loss.as_percent() <= MOST_LOSS_PERCENT, "--loss", || {
+        format!("{} leaves no line to measure; at most {MOST_LOSS_PERCENT} %", args.loss)
     })?;
     bad_unless((1..=256).contains(&args.flows), "--flows", || {
         format!("{} is not possible; 1 to 256 flows per direction", args.flows)
@@ -210,9 +226,30 @@ mod tests {
 
     #[test]
     fn a_run_keeps_to_its_time() {
-        // Starting and ending the shaper and the load takes some seconds more.
+        // Of 90 and 30 seconds; starting and ending the shaper and the load takes two or three more.
         assert!(2 * resolve("").unwrap().times.arm() <= Duration::from_secs(80));
-        assert!(2 * resolve("--quick").unwrap().times.arm() <= Duration::from_secs(25));
+        assert!(2 * resolve("--quick").unwrap().times.arm() <= Duration::from_secs(27));
+    }
+
+    #[test]
+    fn no_setting_makes_probes_of_an_empty_line_look_lost() {
+        for arguments in ["--rtt 1s", "--rtt 500ms --jitter 250ms", "--jitter 500ms"] {
+            assert!(resolve(arguments).is_err(), "{arguments}");
+        }
+        for arguments in ["--rtt 900ms", "--rtt 500ms --jitter 200ms", "--buffer 10s"] {
+            assert!(!resolve(arguments).unwrap().queues_exceed_syn_timeout(Phase::Idle), "{arguments}");
+        }
+    }
+
+    #[test]
+    fn queues_that_outlast_a_syn_are_known_by_phase() {
+        let exceed = |arguments: &str| {
+            let config = resolve(arguments).unwrap();
+            Phase::ALL.map(|phase| config.queues_exceed_syn_timeout(phase))
+        };
+        assert_eq!(exceed("--buffer 400ms"), [false; 4]);
+        assert_eq!(exceed(""), [false, false, false, true]);
+        assert_eq!(exceed("--rtt 40ms --buffer 1s"), [false, true, true, true]);
     }
 
     #[test]
@@ -246,7 +283,5 @@ mod tests {
     fn doubtful_settings_are_warned_of() {
         assert_eq!(resolve("--up 1gbit --buffer 100ms").unwrap().warnings().len(), 1);
         assert_eq!(resolve("--buffer 400ms").unwrap().warnings(), Vec::<String>::new());
-        assert!(resolve("").unwrap().queues_exceed_syn_timeout());
-        assert!(!resolve("--buffer 400ms").unwrap().queues_exceed_syn_timeout());
     }
 }

@@ -73,6 +73,11 @@ pub fn ms_text(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A rate in Mbit/s as it is printed everywhere: two decimals below ten, so that 0.26 does not read as 0.3.
+pub fn mbps_text(value: f64) -> String {
+    if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
+}
+
 fn record(percentile: &Percentile) -> PercentileRecord {
     PercentileRecord {
         value: percentile.value.map(round),

@@ -165,12 +165,16 @@ fn bad_input_is_refused_with_advice_before_anything_runs() {
         (&["lab", "--down", "fast"], 2, "unit"),
         (&["lab", "--up", "1kbit"], 2, "--up 1.0 kbit/s is outside"),
         (&["lab", "--rtt", "20"], 2, "such as 20ms"),
-        (&["lab", "--rtt", "1000s"], 2, "--rtt 1000000.00 ms is outside"),
-        (&["lab", "--buffer", "0ms"], 2, "--buffer 0.00 ms is outside"),
+        (&["lab", "--rtt", "1000s"], 2, "--rtt 1000s is outside of what the lab emulates: 0ns to 900ms"),
+        (&["lab", "--buffer", "0ms"], 2, "--buffer 0ns is outside"),
+        (&["lab", "--buffer", "1us"], 2, "--buffer 1µs is outside"),
+        (&["lab", "--up", "99999999999gbit"], 2, "at most 18446744073gbit"),
+        (&["lab", "--seed", "-1"], 2, "invalid value '-1' for '--seed"),
+        (&["lab", "--shaper", "off", "--json", "-"], 2, "standard output has the table"),
         (&["lab", "--flows", "0"], 2, "--flows 0 is not possible"),
         (&["lab", "--flows", "1000"], 2, "1 to 256"),
         (&["lab", "--loss", "101%"], 2, "0 to 100"),
-        (&["lab", "--loss", "99%"], 2, "at most 50 %"),
+        (&["lab", "--loss", "99%"], 2, "at most 20 %"),
         (&["lab", "--cc", "tahoe"], 2, "this kernel"),
         (&["lab", "--shaper", "maybe"], 2, "possible values: off, on, both"),
         (&["lab", "--shaper-rate", "0%"], 2, "usually 95%"),
@@ -191,6 +195,16 @@ fn bad_input_is_refused_with_advice_before_anything_runs() {
         assert!(stderr.contains(message), "{arguments:?}: {stderr}");
         assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
     }
+}
+
+/// With the usual soft limit of 1024 a run of 256 flows would fail in its last phase.
+#[test]
+fn too_few_descriptors_are_told_of_before_anything_runs() {
+    let script = r#"ulimit -n 1100; exec "$0" lab --quick --shaper off --flows 256"#;
+    let output = Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_accel")]).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("only 1100 are allowed here") && stderr.contains("ulimit -n "), "{stderr}");
 }
 
 #[test]

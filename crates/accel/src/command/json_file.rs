@@ -18,6 +18,10 @@ pub(super) struct JsonFile {
 impl JsonFile {
     /// Opens `path` for writing; what is in it stays until there is something new.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            let what = "--json - is not possible: standard output has the table";
+            return Err(Failure::new(Exit::Usage, what).help("name a file, such as --json run.json"));
+        }
         let created = !path.exists();
         match OpenOptions::new().write(true).create(true).truncate(false).open(path) {
             Ok(file) => Ok(Self { path: path.to_owned(), file, created, written: false }),

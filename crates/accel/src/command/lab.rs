@@ -15,7 +15,7 @@ use crate::run::{Arm, Run};
 use crate::shaper_process::{ShaperError, ShaperProgram};
 use bench::Bench;
 use lab::{LinkConfig, QueueLimit};
-use platform::{clock, tcp};
+use platform::{clock, process, tcp};
 use std::sync::Arc;
 use units::Rate;
 
@@ -26,12 +26,24 @@ use units::Rate;
 pub fn run(args: LabArgs, style: text::Style) -> Result<Report, Failure> {
     let available = tcp::available_congestion_controls().unwrap_or_default();
     let config = LabConfig::resolve(args, &available).map_err(|bad| Failure::new(Exit::Usage, bad))?;
+    make_room(&config)?;
     let file = config.json.as_deref().map(JsonFile::open).transpose()?;
     let shaper = find_shaper(&config)?;
     let run = measure(&config, shaper.as_ref())?;
     let text = text::render(&run, style);
     let failure = file.and_then(|file| store(file, &run).err());
     Ok(Report { text, failure })
+}
+
+/// Makes sure before the run that its busiest moment has descriptors enough: both ends are this one process.
+fn make_room(config: &LabConfig) -> Result<(), Failure> {
+    let Ok(limit) = process::raise_descriptor_limit() else { return Ok(()) };
+    let needed = config.descriptors();
+    if limit >= needed {
+        return Ok(());
+    }
+    let what = format!("this run needs up to {needed} open files, and only {limit} are allowed here");
+    Err(Failure::new(Exit::Usage, what).help(format!("fewer --flows, or first type: ulimit -n {needed}")))
 }
 
 fn store(file: JsonFile, run: &Run) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ mod table;
 mod wrap;
 
 use crate::run::{Arm, Phase, PhaseRecord, Run};
+use crate::statement::mbps_text;
 use crate::verdict::{Outcome, Verdict};
 use console::Style as Paint;
 use wrap::wrap;
@@ -44,7 +45,7 @@ pub fn render(run: &Run, style: Style) -> String {
 fn heading(run: &Run) -> String {
     let s = &run.settings;
     format!(
-        "Emulated line: {} Mbit/s up, {} Mbit/s down, base RTT {} ms, FIFO of {} ms each way, loss {} %, jitter {} ms. \
+        "Emulated line: {} Mbit/s up, {} Mbit/s down, base RTT {} ms, each way a FIFO of {} ms, loss {} %, jitter {} ms. \
          Load: {} {} flows per direction. Probe: a TCP handshake every {} ms on average ({} % of the line), timed by \
          the kernel.",
         s.up_mbps,
@@ -79,8 +80,7 @@ fn headline(verdict: &Verdict) -> String {
 
 fn cost(run: &Run, verdict: &Verdict) -> String {
     let goodput = |phase: Phase, pick: fn(&PhaseRecord) -> Option<f64>| {
-        let at =
-            |arm| run.phase(arm, phase).and_then(pick).map_or("?".to_owned(), |mbps| format!("{mbps:.1}"));
+        let at = |arm| run.phase(arm, phase).and_then(pick).map_or("?".to_owned(), mbps_text);
         format!("{} to {} Mbit/s", at(Arm::Off), at(Arm::On))
     };
     let cost = &verdict.cost;

@@ -136,7 +136,8 @@ impl<'run> Bench<'run> {
                 return Err(Failure::new(
                     Exit::Failed,
                     format!("the load's flows were not set up within {seconds} s"),
-                ));
+                )
+                .help("fewer --flows, less --loss, or a smaller --buffer let them through"));
             }
         }
         Ok(client)
@@ -255,13 +256,15 @@ impl<'run> Bench<'run> {
                     .to_owned(),
             );
         }
-        let lost_under_load = phases.iter().any(|p| p.phase == Phase::Bidirectional && p.probe_loss.lost > 0);
-        if self.config.queues_exceed_syn_timeout() && lost_under_load {
-            warnings.push(
-                "two full queues and the base RTT exceed 1 s, after which a SYN is sent again: probes that the \
-                 bidirectional phase counts as lost may only have waited that long"
-                    .to_owned(),
-            );
+        let has_lost = |phase| phases.iter().any(|p| p.phase == phase && p.probe_loss.lost > 0);
+        let is_cut = |&phase: &Phase| self.config.queues_exceed_syn_timeout(phase) && has_lost(phase);
+        let cut: Vec<_> = Phase::ALL.into_iter().filter(is_cut).map(|phase| phase.to_string()).collect();
+        if !cut.is_empty() {
+            warnings.push(format!(
+                "full queues and the base RTT exceed 1 s, after which a SYN is sent again: probes counted as lost under \
+                 {} may only have waited that long, and the percentiles without them are too low",
+                cut.join(", ")
+            ));
         }
         let failed: u64 = phases.iter().map(|p| p.instrument.failed).sum();
         if failed > 0 {

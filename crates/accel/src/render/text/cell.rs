@@ -1,7 +1,7 @@
 //! Numbers as they stand in the table.
 
 use crate::run::{LossRecord, PercentileRecord, PhaseRecord};
-use crate::statement::ms_text as ms;
+use crate::statement::{mbps_text, ms_text as ms};
 
 /// The value, with `~` when its interval is rough.
 pub(super) fn percentile_value(p: &PercentileRecord) -> String {
@@ -34,12 +34,12 @@ pub(super) fn loss_interval(loss: &LossRecord) -> String {
 
 /// Goodput one way, `-` when nothing was sent.
 pub(super) fn goodput(mbps: Option<f64>) -> String {
-    mbps.map_or("-".to_owned(), |mbps| format!("{mbps:.1}"))
+    mbps.map_or("-".to_owned(), mbps_text)
 }
 
 /// Both ways on two lines; nothing for an idle phase.
 pub(super) fn goodput_stacked(phase: &PhaseRecord) -> String {
-    let line = |name: &str, mbps: Option<f64>| mbps.map(|mbps| format!("{name} {mbps:.1}"));
+    let line = |name: &str, mbps: Option<f64>| mbps.map(|mbps| format!("{name} {}", mbps_text(mbps)));
     let lines: Vec<String> =
         [line("up", phase.up_mbps), line("down", phase.down_mbps)].into_iter().flatten().collect();
     if lines.is_empty() { "-".to_owned() } else { lines.join("\n") }

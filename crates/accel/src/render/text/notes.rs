@@ -44,6 +44,13 @@ pub(super) fn notes(run: &Run) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let loss = run.settings.loss_pct;
+    if loss > 0.0 {
+        let of_probes = 100.0 * (1.0 - (1.0 - loss / 100.0).powi(2));
+        notes.push(format!(
+            "the line itself loses {of_probes:.1} % of the probes: {loss} % on the way there and {loss} % on the way back"
+        ));
+    }
     if run.settings.quick {
         notes.push(
             "quick: too short for a p99, and the unshaped queues are still growing when it ends".to_owned(),

@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn lines_keep_to_the_width() {
         assert_eq!(wrap("one two three four", 9), "one two\n  three\n  four");
-        assert_eq!(wrap("incomprehensible to me", 6), "incomprehensible\n  to me");
+        assert_eq!(wrap("incomprehensible to me", 7), "incomprehensible\n  to me");
         assert_eq!(wrap("", 10), "");
     }
 }
