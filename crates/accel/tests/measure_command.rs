@@ -126,6 +126,46 @@ fn a_line_of_known_rate_delay_and_queue_is_measured_as_what_it_is() {
 }
 
 #[test]
+fn a_line_is_measured_over_ipv6_too() {
+    in_test(|| {
+        let link = |seed| LinkConfig {
+            rate: Some(Rate::mbit_per_s(50)),
+            delay: Duration::from_millis(5),
+            jitter: Duration::ZERO,
+            loss: Ratio::ZERO,
+            queue: QueueLimit::Time(Duration::from_millis(50)),
+            seed,
+        };
+        let emulator = Emulator::start(&EmulatorConfig { up: link(3), down: link(4) }).unwrap();
+        let listen = format!("[{}]:0", Emulator::SERVER_V6);
+        let server = emulator.server().run(|| Server::start(&listen));
+        let (address, file) = (server.address.to_string(), File::new("v6"));
+        let more = [
+            "--token",
+            TOKEN,
+            "--cc",
+            "cubic",
+            "--phases",
+            "idle,upload",
+            "--seconds",
+            "2",
+            "--ramp",
+            "1s",
+            "-6",
+        ];
+        let mut arguments = arguments(&address, &more);
+        arguments.extend(["--json", file.path()]);
+        let output = in_namespace(emulator.client(), &arguments);
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        let run = file.read();
+        let up = number(phase(&run, "upload"), "/up/mbps");
+        assert!((35.0..47.7).contains(&up), "50 Mbit/s less the headers of IPv6: {up}");
+        assert_eq!(number(row(phase(&run, "idle"), "datagram_full"), "/ways/ip_bytes"), 1_448.0);
+        assert!(text(&output.stdout).contains("(IPv6)"));
+    });
+}
+
+#[test]
 fn datagrams_tell_which_way_the_line_loses() {
     in_test(|| {
         let link = |loss, seed| LinkConfig {
@@ -248,6 +288,24 @@ fn ctrl_c_prints_what_was_measured_so_far() {
     let run = file.read();
     assert_eq!(run["interrupted"], true);
     assert_eq!(phase(&run, "download")["cut_short"], "interrupted");
+}
+
+#[test]
+fn a_server_that_goes_away_costs_the_rest_and_not_what_was_measured() {
+    let server = Server::start("127.0.0.1:0");
+    let address = server.address.to_string();
+    let more = ["--token", TOKEN, "--seconds", "1", "--ramp", "30s"];
+    let mut child =
+        accel(&arguments(&address, &more)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.by_ref().any(|line| line.unwrap().contains("download")));
+    drop(server);
+    let said: Vec<String> = lines.map_while(Result::ok).collect();
+    let output = child.wait_with_output().unwrap();
+    let stdout = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{stdout}{said:?}");
+    assert!(said.iter().any(|line| line.contains("load: ")), "{said:?}");
+    assert!(stdout.contains("idle, 1.0 s") && flat(&stdout).contains("not measured: download"), "{stdout}");
 }
 
 #[test]

@@ -135,6 +135,7 @@ fn settings() -> Settings {
             congestion_control: "cubic".to_owned(),
         }),
         probe_period_ms: 25.0,
+        probe_load_kbps: 209.92,
         probe_jitter_pct: 50.0,
         probe_timeout_ms: 3_000.0,
         seed: 1,

@@ -15,10 +15,10 @@ use super::lab::document::kernel_release;
 use super::signals::cancelled_by_signals;
 use super::{Exit, Failure, Report};
 use crate::echo::EchoClient;
-use crate::measurement::{LoadSetting, Measurement, PhaseRecord, Settings, TargetSetting, grades};
-use crate::probe::Target;
+use crate::measurement::{LoadSetting, Measurement, PhaseRecord, Row, Settings, TargetSetting, grades};
+use crate::probe::{FOREIGN_PERIOD, Target, Window};
 use crate::render::{json, text};
-use crate::run::{Machine, SCHEMA_VERSION, Versions};
+use crate::run::{Machine, Phase, SCHEMA_VERSION, Versions};
 use crate::statement::round;
 use crate::targets::{GATEWAY_NAME, Resolved, gateway, resolve_all};
 use bench::{Bench, PROBE_JITTER, interrupted, load_failure};
@@ -30,6 +30,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use units::{Timestamp, as_ms};
+
+/// IP bytes that a handshake puts on the busier way: SYN with options, ACK and the end (RFC 9293 section 3.1).
+const HANDSHAKE_BYTES: f64 = 164.0;
+/// Probes that take more than this share of a line are said to disturb it (the responsiveness draft allows 5 %).
+const DISTURBING_SHARE: f64 = 0.05;
 
 /// Measures and hands back the tables.
 ///
@@ -82,6 +87,7 @@ fn measure(plan: &Plan, cancel: &AtomicBool) -> Result<(Measurement, Option<Fail
     }
     let was_interrupted = cancel.load(Ordering::Relaxed);
     warnings.extend(doubts(plan, &phases));
+    warnings.extend(disturbance(probe_load_kbps(plan, &pinned), &phases));
     let run = assemble(plan, &pinned, (started, started_wall), phases, was_interrupted, warnings);
     let stopped = || Failure::new(Exit::Interrupted, "interrupted; what was measured so far is above");
     Ok((run, failure.or_else(|| was_interrupted.then(stopped))))
@@ -171,6 +177,13 @@ fn doubts(plan: &Plan, phases: &[PhaseRecord]) -> Vec<String> {
     if failed > 0 {
         doubts.push(format!("{failed} probes could not be sent or were refused; they are in no figure"));
     }
+    let silent = |row: &&Row| row.ways.is_some() && row.loss.n > 0 && row.loss.lost == row.loss.n;
+    if phases.iter().any(|phase| phase.rows.iter().any(|row| silent(&row))) {
+        doubts.push(
+            "no datagram came back in a phase: a firewall between here and the load server may stop UDP on its port"
+                .to_owned(),
+        );
+    }
     let left: Vec<String> = plan
         .phases
         .iter()
@@ -181,6 +194,19 @@ fn doubts(plan: &Plan, phases: &[PhaseRecord]) -> Vec<String> {
         doubts.push(format!("not measured: {}", left.join(", ")));
     }
     doubts
+}
+
+/// Probes are traffic too: what they take of the narrowest way that was measured, where it is much.
+fn disturbance(load_kbps: f64, phases: &[PhaseRecord]) -> Option<String> {
+    let rates = phases.iter().flat_map(|phase| [&phase.up, &phase.down]).flatten();
+    let narrowest_mbps = rates.map(|rate| rate.mbps).fold(f64::INFINITY, f64::min);
+    let share = load_kbps / 1e3 / narrowest_mbps;
+    (share > DISTURBING_SHARE).then(|| {
+        format!(
+            "the probes took {load_kbps:.0} kbit/s, {:.0} % of the slowest way: fewer disturb less (--period 100ms)",
+            100.0 * share
+        )
+    })
 }
 
 fn assemble(
@@ -215,6 +241,20 @@ fn assemble(
     }
 }
 
+/// IP bits that all probes together put on each way.
+fn probe_load_kbps(plan: &Plan, pinned: &Pinned) -> f64 {
+    let none = Window { start: Timestamp::ZERO, end: Timestamp::ZERO };
+    let handshakes: f64 = (pinned.targets.iter())
+        .map(|(target, _)| {
+            let period = if target.own_server { plan.period } else { plan.period.max(FOREIGN_PERIOD) };
+            HANDSHAKE_BYTES / period.as_secs_f64()
+        })
+        .sum();
+    let echoes =
+        pinned.load.map_or(0.0, |_| echoes::bytes_per_s(&echoes::echo_plan(plan, Phase::Idle, none)));
+    (handshakes + echoes) * 8.0 / 1e3
+}
+
 fn settings(plan: &Plan, pinned: &Pinned) -> Settings {
     let ms = |span: Duration| round(as_ms(span));
     let target = |(target, others): &(Target, usize)| TargetSetting {
@@ -233,6 +273,7 @@ fn settings(plan: &Plan, pinned: &Pinned) -> Settings {
             congestion_control: end.congestion.clone(),
         }),
         probe_period_ms: ms(plan.period),
+        probe_load_kbps: round(probe_load_kbps(plan, pinned)),
         probe_jitter_pct: 100.0 * PROBE_JITTER,
         probe_timeout_ms: ms(PROBE_TIMEOUT),
         seed: plan.seed,

@@ -49,6 +49,8 @@ pub struct Settings {
     pub load: Option<LoadSetting>,
     /// Mean time between two handshakes with one's own server; foreign ones get at most ten a second.
     pub probe_period_ms: f64,
+    /// IP bits that all probes together put on each way.
+    pub probe_load_kbps: f64,
     /// Each probe leaves up to this share of the period earlier or later.
     pub probe_jitter_pct: f64,
     /// A probe without an answer for this long is lost.

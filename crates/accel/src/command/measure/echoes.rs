@@ -21,6 +21,16 @@ pub(super) fn echo_plan(plan: &Plan, phase: Phase, window: Window) -> EchoPlan {
     }
 }
 
+/// IP bytes a second that the echoes put on each way: a frame of 64 bytes and its acknowledgement (52 bytes of headers
+/// each), the same in two segments, datagrams of both sizes.
+pub(super) fn bytes_per_s(plan: &EchoPlan) -> f64 {
+    let rate = |bytes: f64, period: Duration| bytes / period.as_secs_f64();
+    rate(168.0, plan.frame_period())
+        + rate(220.0, plan.two_writes_period())
+        + rate(92.0, plan.period)
+        + rate(1_428.0, plan.full_period())
+}
+
 /// The rows of all four echoes with the server called `target`; `idle` gives the answers of each kind without load.
 pub(super) fn rows<'a>(
     target: &str,

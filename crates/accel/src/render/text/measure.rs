@@ -48,9 +48,10 @@ fn heading(run: &Measurement) -> String {
     });
     format!(
         "Targets, pinned: {}. Probe: a TCP handshake every {} ms on average (foreign targets: 100 ms at least), timed by the \
-         kernel.{load}",
+         kernel; all probes take {} kbit/s each way.{load}",
         targets.join("; "),
-        s.probe_period_ms
+        s.probe_period_ms,
+        s.probe_load_kbps.round()
     )
 }
 
