@@ -20,7 +20,7 @@ fn weyl(i: usize) -> f64 {
 
 /// `n` probes from `from_ms` up by `by_ms`; the first of every `lost_of` is lost.
 fn samples(n: usize, from_ms: f64, by_ms: f64, lost_of: usize) -> SampleColumns {
-    let answered = |i: usize| (i % lost_of != 0).then(|| round(from_ms + by_ms * weyl(i)));
+    let answered = |i: usize| (!i.is_multiple_of(lost_of)).then(|| round(from_ms + by_ms * weyl(i)));
     SampleColumns {
         t_ms: (0..n).map(|i| 25.0 * i as f64 + 12.5).collect(),
         kernel_ms: (0..n).map(answered).collect(),
@@ -30,8 +30,8 @@ fn samples(n: usize, from_ms: f64, by_ms: f64, lost_of: usize) -> SampleColumns 
 }
 
 fn datagrams(n: usize, from_ms: f64) -> Row {
-    let lost: Vec<bool> = (0..n).map(|i| i % 25 == 0).collect();
-    let delays = |by: f64| (0..n).map(|i| (i % 25 != 0).then(|| by * weyl(i))).collect();
+    let lost: Vec<bool> = (0..n).map(|i: usize| i.is_multiple_of(25)).collect();
+    let delays = |by: f64| (0..n).map(|i| (!i.is_multiple_of(25)).then(|| by * weyl(i))).collect();
     let ways = Ways { ip_bytes: 92, up: way(&lost, delays(2.0)), down: way(&[], delays(0.5)), unknown: 1 };
     Row {
         ways: Some(ways),

@@ -33,6 +33,8 @@ use units::{Timestamp, as_ms};
 
 /// IP bytes that a handshake puts on the busier way: SYN with options, ACK and the end (RFC 9293 section 3.1).
 const HANDSHAKE_BYTES: f64 = 164.0;
+/// Of names and of the first handshakes with them.
+const LONGEST_LOOK_UP: Duration = Duration::from_secs(8);
 /// Probes that take more than this share of a line are said to disturb it (the responsiveness draft allows 5 %).
 const DISTURBING_SHARE: f64 = 0.05;
 
@@ -102,13 +104,16 @@ struct Pinned {
 
 /// Resolves all names once, and finds out who answers.
 fn pin(plan: &Plan, progress: &Progress, cancel: &AtomicBool) -> Result<(Pinned, Vec<String>), Failure> {
-    let count = plan.targets.len() + usize::from(plan.load.is_some());
-    progress.step(clock::now(), &format!("looking up {count} names"), Duration::from_secs(9));
+    let step = |what: &str| progress.step(clock::now(), what, LONGEST_LOOK_UP);
     let mut warnings = Vec::new();
     let mut targets = Vec::new();
+    step("looking for whom to measure");
     let load = plan.load.as_ref().map(|end| pin_load(end, plan, cancel)).transpose()?;
     if let Some(found) = &load {
         targets.push((target(found, true), found.others));
+    }
+    if load.is_some() && !plan.targets.is_empty() {
+        step("looking for the other targets");
     }
     for found in resolve_all(&plan.targets, None, plan.family, cancel) {
         match found {
