@@ -2,8 +2,8 @@
 //! run with ACCEL_UPDATE_GOLDEN=1 and read the difference; a change of the JSON's meaning also raises SCHEMA_VERSION.
 
 use accel::measurement::{
-    Goodput, LoadSetting, Measurement, NameKind, NameRow, PhaseRecord, ProbeKind, Row, Settings,
-    TargetSetting, Ways, grades, percentiles, row, way,
+    EchoInstrument, Goodput, LoadSetting, Measurement, NameKind, NameRow, PhaseRecord, ProbeKind, Row,
+    Settings, TargetSetting, Ways, grades, percentiles, row, way,
 };
 use accel::render::{json, text};
 use accel::run::{InstrumentRecord, Machine, Phase, SCHEMA_VERSION, SampleColumns, Spread, Versions};
@@ -91,6 +91,7 @@ fn phase(phase: Phase, n: usize, from_ms: f64, by_ms: f64) -> PhaseRecord {
             failed: 0,
             scheduler: "normal".to_owned(),
         },
+        echo_instrument: Some(EchoInstrument { start_lateness_ms: small, missed: 0 }),
     }
 }
 

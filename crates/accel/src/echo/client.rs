@@ -71,6 +71,10 @@ pub(crate) struct EchoResult {
     pub(crate) small: DatagramSeries,
     /// Full-size datagrams.
     pub(crate) full: DatagramSeries,
+    /// How long after its time each probe was sent.
+    pub(crate) lateness: Vec<Duration>,
+    /// Slots of the schedules that had passed before the thread came to them.
+    pub(crate) missed: usize,
 }
 
 /// Connections to an `accel serve`, open over all phases of a run.
@@ -129,8 +133,9 @@ impl EchoClient {
             poller.add(datagrams.socket(), token, Interest::READ)?;
         }
         let give_up = plan.window.end + plan.timeout;
+        let (mut lateness, mut missed) = (Vec::new(), 0);
         while !cancel.load(Ordering::Relaxed) {
-            let next = self.send_due(&mut schedules);
+            let next = self.send_due(&mut schedules, &mut lateness, &mut missed);
             let now = clock::now();
             if next.is_none() && (now >= give_up || self.is_all_answered()) {
                 break;
@@ -144,7 +149,7 @@ impl EchoClient {
         let ended = clock::now();
         let [frames, two_writes] = self.streams.each_mut().map(|s| s.finish(plan.timeout, ended));
         let [small, full] = self.datagrams.each_mut().map(|d| d.finish(plan.timeout, ended));
-        Ok(EchoResult { frames, two_writes, small, full })
+        Ok(EchoResult { frames, two_writes, small, full, lateness, missed })
     }
 
     /// Connects again what has broken; where that fails, the phase has no answers there.
@@ -168,14 +173,24 @@ impl EchoClient {
     }
 
     /// Sends what is due; when the next probe is, `None` at the end of all schedules.
-    fn send_due(&mut self, schedules: &mut [Schedule; 4]) -> Option<Timestamp> {
+    fn send_due(
+        &mut self,
+        schedules: &mut [Schedule; 4],
+        lateness: &mut Vec<Duration>,
+        missed: &mut usize,
+    ) -> Option<Timestamp> {
         let mut next: Option<Timestamp> = None;
         for (number, schedule) in schedules.iter_mut().enumerate() {
             loop {
                 match schedule.poll(clock::now()) {
-                    Step::Send(due) if number < 2 => self.streams[number].send(due),
-                    Step::Send(due) => self.datagrams[number - 2].send(due),
-                    Step::Missed(_) => {}
+                    Step::Send(due) => {
+                        lateness.push(clock::now().saturating_since(due));
+                        match number {
+                            0 | 1 => self.streams[number].send(due),
+                            _ => self.datagrams[number - 2].send(due),
+                        }
+                    }
+                    Step::Missed(_) => *missed += 1,
                     Step::WaitUntil(due) => {
                         next = Some(next.map_or(due, |other| other.min(due)));
                         break;

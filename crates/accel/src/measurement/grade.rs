@@ -247,6 +247,7 @@ mod tests {
             rows: rows.collect(),
             names: Vec::new(),
             instrument: InstrumentRecord::default(),
+            echo_instrument: None,
         }
     }
 

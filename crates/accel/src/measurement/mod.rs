@@ -9,7 +9,9 @@ mod summary;
 pub use grade::{Grades, Letter, OtherScales, PhaseGrade, grades};
 pub use summary::{goodput, percentiles, row, way};
 
-use crate::run::{InstrumentRecord, LossRecord, Machine, PercentileRecord, Phase, SampleColumns, Versions};
+use crate::run::{
+    InstrumentRecord, LossRecord, Machine, PercentileRecord, Phase, SampleColumns, Spread, Versions,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -118,6 +120,17 @@ pub struct PhaseRecord {
     pub names: Vec<NameRow>,
     /// The instrument's own error.
     pub instrument: InstrumentRecord,
+    /// That of the thread that sends echoes and datagrams; `None` without them.
+    pub echo_instrument: Option<EchoInstrument>,
+}
+
+/// The error of the thread that sends echoes and datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EchoInstrument {
+    /// How long after its scheduled time a probe was sent.
+    pub start_lateness_ms: Spread,
+    /// Slots of the schedules that had passed before the thread came to them.
+    pub missed: u64,
 }
 
 /// How a latency was measured.

@@ -97,7 +97,7 @@ fn direction_record(before: &DirectionCounters, after: &DirectionCounters) -> Di
     }
 }
 
-fn spread(spread: probe::Spread) -> Spread {
+pub(in crate::command) fn spread(spread: probe::Spread) -> Spread {
     Spread { p50: ms(spread.p50), p99: ms(spread.p99), max: ms(spread.max) }
 }
 

@@ -120,11 +120,12 @@ impl Bench<'_> {
         let names = names::finish(self.plan, askers, window);
         let window = Window { start: window.start, end: window.end.min(ended_at).max(window.start) };
         let mut rows = self.handshake_rows(&probes, window);
+        let echo_instrument = echoes.as_ref().map(echoes::instrument);
         if let (Some(echoes), Some(name)) = (echoes, self.load_name()) {
             rows.extend(echoes::rows(&name, &echo_plan, echoes, |kind| self.idle_answers(&name, kind)));
         }
         let record = self.record(phase, window, reason, rows, &probes, record.as_ref());
-        Ok(PhaseRecord { names, ..record })
+        Ok(PhaseRecord { names, echo_instrument, ..record })
     }
 
     fn record(
@@ -161,6 +162,7 @@ impl Bench<'_> {
             rows,
             names: Vec::new(),
             instrument: instrument_record(probes),
+            echo_instrument: None,
         }
     }
 

@@ -2,9 +2,10 @@
 
 use super::bench::PROBE_JITTER;
 use super::plan::{PROBE_TIMEOUT, Plan};
+use crate::command::lab::records::spread;
 use crate::echo::{DatagramSeries, EchoPlan, EchoResult, Fate, StreamSeries};
-use crate::measurement::{ProbeKind, Row, Ways, row, way};
-use crate::probe::Window;
+use crate::measurement::{EchoInstrument, ProbeKind, Row, Ways, row, way};
+use crate::probe::{Spread, Window};
 use crate::run::{Phase, SampleColumns};
 use crate::statement::round;
 use std::time::Duration;
@@ -18,6 +19,15 @@ pub(super) fn echo_plan(plan: &Plan, phase: Phase, window: Window) -> EchoPlan {
         jitter: PROBE_JITTER,
         timeout: PROBE_TIMEOUT,
         seed: plan.seed.wrapping_mul(16).wrapping_add(phase as u64),
+    }
+}
+
+/// How well the echoes' own thread did.
+pub(super) fn instrument(result: &EchoResult) -> EchoInstrument {
+    let lateness = Spread::of(result.lateness.clone());
+    EchoInstrument {
+        start_lateness_ms: lateness.map(spread).unwrap_or_default(),
+        missed: result.missed as u64,
     }
 }
 

@@ -134,8 +134,14 @@ fn instrument(run: &Measurement) -> String {
     let worst = |figure: fn(&PhaseRecord) -> f64| run.phases.iter().map(figure).fold(0.0, f64::max);
     let sum = |figure: fn(&PhaseRecord) -> u64| run.phases.iter().map(figure).sum::<u64>();
     let scheduler = run.phases.first().map_or("unknown", |p| p.instrument.scheduler.as_str());
+    let echo = |p: &PhaseRecord| p.echo_instrument.map_or(0.0, |e| e.start_lateness_ms.p99);
+    let echoes = if run.phases.iter().any(|p| p.echo_instrument.is_some()) {
+        format!(" (echo and UDP {} ms)", ms_text(run.phases.iter().map(echo).fold(0.0, f64::max)))
+    } else {
+        String::new()
+    };
     format!(
-        "Instrument, p99 of the worst phase: probes started {} ms late, program's clock {} ms above the kernel's, loopback \
+        "Instrument, p99 of the worst phase: probes started {} ms late{echoes}, program's clock {} ms above the kernel's, loopback \
          control {} ms; largest loop gap {} ms; {} probes missed, {} late; scheduling {scheduler}; clock {} with {} ns.",
         ms_text(worst(|p| p.instrument.start_lateness_ms.p99)),
         ms_text(worst(|p| p.instrument.user_minus_kernel_ms.map_or(0.0, |s| s.p99))),
