@@ -25,9 +25,12 @@
 //! * No starvation: every listed queue gets its quantum once a round; whoever polls as asked gets every packet back.
 //! * The steady state allocates nothing; the same calls give the same answers.
 //!
+//! Beside the shaper: [`rtt`] reads round trips off the packets that pass, [`clamp`] keeps downloads short of a queue.
+//!
 //! Where RFC 8289/8290 leave room or this engine differs from them, the module that does so says why.
 
 mod ack;
+pub mod clamp;
 mod codel;
 mod config;
 mod fair_queue;
