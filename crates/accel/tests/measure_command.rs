@@ -1,6 +1,6 @@
 //! `accel measure` against `accel serve` from outside: over loopback, and across an emulated line whose truth is known.
 
-use accel::emulator::{Emulator, EmulatorConfig};
+use accel::emulator::{Emulator, EmulatorConfig, Handshake, HandshakeCapture};
 use lab::{LinkConfig, QueueLimit};
 use platform::namespace::{Namespace, in_test};
 use serde_json::Value;
@@ -110,11 +110,13 @@ fn a_line_of_known_rate_delay_and_queue_is_measured_as_what_it_is() {
         let (address, file) = (server.address.to_string(), File::new("line"));
         let more =
             ["--token", TOKEN, "--cc", "cubic", "--seconds", "3", "--ramp", "2s", "--json", file.path()];
+        let mut capture = HandshakeCapture::start(emulator.client(), Emulator::CLIENT_INTERFACE).unwrap();
         let output = in_namespace(emulator.client(), &arguments(&address, &more));
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{stdout}{stderr}");
         let run = file.read();
         check_truth(&run);
+        check_against_the_wire(&run, capture.collect());
         check_text(&stdout);
         // What the emulator saw: never more than the line carries, and what was reported as received went through it.
         let counters = emulator.counters();
@@ -230,6 +232,28 @@ fn check_truth(run: &Value) {
     let letter = run["grade"]["overall"]["letter"].as_str().unwrap();
     assert!(["B", "C"].contains(&letter), "{letter}");
     assert_eq!((run["command"].as_str(), run["interrupted"].as_bool()), (Some("measure"), Some(false)));
+}
+
+/// Every measured handshake, in its order, against the packets at the client's interface, which also show the
+/// handshakes of the load and of the look-ups.
+fn check_against_the_wire(run: &Value, mut wire: Vec<Handshake>) {
+    const WITHIN_MS: f64 = 0.1;
+    const LOOK_AHEAD: usize = 40;
+    wire.sort_by_key(|handshake| handshake.sent);
+    let measured = run["phases"].as_array().unwrap().iter().flat_map(|phase| {
+        row(phase, "handshake")["samples"]["kernel_ms"].as_array().unwrap().iter().filter_map(Value::as_f64)
+    });
+    let (mut next, mut found, mut all) = (0, 0, 0);
+    for ms in measured {
+        all += 1;
+        let is_it = |h: &Handshake| h.retransmits == 0 && (units::as_ms(h.rtt) - ms).abs() < WITHIN_MS;
+        if let Some(at) = wire.iter().skip(next).take(LOOK_AHEAD).position(is_it) {
+            (next, found) = (next + at + 1, found + 1);
+        }
+    }
+    eprintln!("{found} of {all} handshakes within {WITHIN_MS} ms of the wire");
+    // A machine that is busy with other tests may delay the kernel itself now and then.
+    assert!(all > 400 && found * 100 >= all * 90, "{found} of {all} are within {WITHIN_MS} ms of the wire");
 }
 
 fn check_text(stdout: &str) {

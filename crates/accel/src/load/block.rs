@@ -132,6 +132,20 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_stream_in_any_pieces_gives_a_series_that_grows(
+            pieces in proptest::collection::vec(proptest::collection::vec(proptest::num::u8::ANY, 0..40_000), 0..6),
+        ) {
+            let mut reader = BlockReader::default();
+            for (tick, piece) in (0..).zip(&pieces) {
+                reader.push(Timestamp::from_millis(tick), piece);
+            }
+            let times: Vec<Timestamp> = reader.series().points().map(|(at, _)| at).collect();
+            assert!(times.is_sorted());
+        }
+    }
+
     #[test]
     fn a_lying_source_breaks_nothing() {
         let mut reader = BlockReader::default();

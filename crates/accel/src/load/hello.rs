@@ -151,6 +151,18 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_a_hello_or_none_and_never_more_than_were_there(
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
+        ) {
+            if let Ok(Some((hello, length))) = Hello::parse(&bytes) {
+                assert!(length <= bytes.len() && length <= MAX_BYTES);
+                assert_eq!(hello.encode(), bytes[..length]);
+            }
+        }
+    }
+
     #[test]
     fn answers_are_read_back() {
         for (answer, byte) in Answer::ALL {

@@ -37,7 +37,38 @@ pub fn gateway(family: Family, cancel: &AtomicBool) -> Result<Option<SocketAddr>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use platform::links::{Links, VethEnd};
     use platform::namespace::{Namespace, in_test};
+    use platform::tcp::TcpSocket;
+    use std::net::IpAddr;
+
+    #[test]
+    fn a_gateway_is_a_target_where_it_answers() {
+        in_test(|| {
+            let (host, router) = (Namespace::create().unwrap(), Namespace::create().unwrap());
+            let [own, other]: [IpAddr; 2] = ["198.18.0.2", "198.18.0.1"].map(|text| text.parse().unwrap());
+            host.run(|| {
+                let end = |name, last, namespace| VethEnd { name, mac: [2, 0, 0, 0, 0, last], namespace };
+                let mut links = Links::open().unwrap();
+                links.create_veth([end("near", 1, &host), end("far", 2, &router)], 1_500).unwrap();
+                links.add_address("near", own, 24).unwrap();
+                links.set_up("near").unwrap();
+                links.add_default_route("near", other).unwrap();
+            });
+            let cancel = AtomicBool::new(false);
+            let listener = router.run(|| {
+                let mut links = Links::open().unwrap();
+                links.add_address("far", other, 24).unwrap();
+                links.set_up("far").unwrap();
+                TcpSocket::listen((other, 443).into(), 8).unwrap()
+            });
+            assert_eq!(host.run(|| gateway(Family::Any, &cancel)), Ok(Some((other, 443).into())));
+            assert_eq!(host.run(|| gateway(Family::V6, &cancel)), Ok(None));
+            drop(listener);
+            let why = host.run(|| gateway(Family::V4, &cancel)).unwrap_err();
+            assert!(why.contains("198.18.0.1 takes no connection"), "{why}");
+        });
+    }
 
     #[test]
     fn a_host_without_a_route_has_none() {

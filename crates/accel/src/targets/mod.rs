@@ -164,6 +164,15 @@ mod tests {
         assert!(long.parse::<HostPort>().is_err());
     }
 
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_typed_is_a_target_or_refused(text in "\\PC{0,40}") {
+            if let Ok(target) = text.parse::<HostPort>() {
+                assert_eq!(target.to_string().parse(), Ok(target));
+            }
+        }
+    }
+
     #[test]
     fn the_defaults_are_targets() {
         assert!(DEFAULT_TARGETS.iter().all(|name| name.parse::<HostPort>().is_ok()));

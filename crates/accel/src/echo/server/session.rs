@@ -84,6 +84,24 @@ mod tests {
         assert_eq!(arrivals.count, 2, "what is older than the window is not counted");
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_order_of_questions_is_counted_once_each(
+            sequences in proptest::collection::vec(0_u32..60, 1..90),
+        ) {
+            let mut arrivals = Arrivals::default();
+            let mut seen = std::collections::BTreeSet::new();
+            for sequence in sequences {
+                seen.insert(sequence);
+                let answer = ask(&mut arrivals, sequence).unwrap();
+                assert_eq!(answer.count as usize, seen.len());
+                for back in 0..=sequence {
+                    assert_eq!(answer.window >> back & 1 == 1, seen.contains(&(sequence - back)), "{sequence} {back}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_session_has_its_limit() {
         let mut arrivals = Arrivals::default();
