@@ -98,6 +98,8 @@ fn notes(run: &Measurement) -> Vec<String> {
         notes.push("~ rough: fewer than ten independent samples lie beyond this percentile".to_owned());
     }
     notes.extend(too_few(run));
+    let failure = run.phases.iter().flat_map(|phase| &phase.names).find_map(|names| names.failure.as_ref());
+    notes.extend(failure.map(|why| format!("names: the first lookup without an answer said \"{why}\"")));
     if rows().any(|row| row.kind != ProbeKind::Handshake) {
         notes.push(
             "echo and UDP are timed by the program (the arrival of a datagram by the kernel), without the time that the far \
