@@ -51,7 +51,8 @@ impl Indicator {
     pub(crate) fn count(&self, start: usize, end: usize) -> usize {
         let below = |limit: usize| -> usize {
             let whole: u32 = self.words[..limit / 64].iter().map(|word| word.count_ones()).sum();
-            let rest = if limit.is_multiple_of(64) { 0 } else { self.words[limit / 64] & ((1 << (limit % 64)) - 1) };
+            let rest =
+                if limit.is_multiple_of(64) { 0 } else { self.words[limit / 64] & ((1 << (limit % 64)) - 1) };
             (whole + rest.count_ones()) as usize
         };
         below(end) - below(start)
