@@ -3,6 +3,7 @@
 use crate::command::classify::ClassifyArgs;
 use crate::command::compare::CompareArgs;
 use crate::command::measure::{MEASURE_EXAMPLES, MeasureArgs};
+use crate::command::report::{REPORT_EXAMPLES, ReportArgs};
 use crate::command::serve::{SERVE_EXAMPLES, ServeArgs};
 use crate::command::summary::SummaryArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -16,7 +17,7 @@ Exit codes:
     1  the run failed
     2  the command line was not understood or makes no sense
     3  the shaper is missing, did not start or ended during the run
-    4  the run document could not be written (the table is still printed)
+    4  a file could not be written (after a run, the table is still printed)
     5  this system does not allow the emulated line; the message says what to type
     6  a file cannot be read, is cut or corrupt, or of an unknown format or version
     7  the samples in a file make no sense (negative, NaN, unsorted, twice, none)
@@ -62,6 +63,11 @@ pub enum Command {
     /// is measured.
     #[command(after_help = format!("{MEASURE_EXAMPLES}\n\n{EXIT_CODES}"))]
     Measure(MeasureArgs),
+    /// Show a run document again: table, HTML page with plots, Markdown, CSV, flent and Prometheus files
+    ///
+    /// Works offline from the document alone.
+    #[command(after_help = format!("{REPORT_EXAMPLES}\n\n{EXIT_CODES}"))]
+    Report(ReportArgs),
     /// Be the far end of a measurement: load and echoes by TCP and UDP
     ///
     /// Needs no privilege. Off this machine it wants a token, printed at the start; it answers no datagram of anybody

@@ -7,6 +7,7 @@ pub mod lab;
 pub mod measure;
 pub mod offline;
 mod progress;
+pub mod report;
 pub mod serve;
 mod signals;
 pub mod summary;
@@ -99,6 +100,7 @@ pub fn run(command: Command, style: Style) -> Report {
         Command::Summary(args) => summary::run(&args).unwrap_or_else(Report::from),
         Command::Compare(args) => compare::run(&args).unwrap_or_else(Report::from),
         Command::Measure(args) => measure::run(&args, style).unwrap_or_else(Report::from),
+        Command::Report(args) => report::run(&args, style).unwrap_or_else(Report::from),
         Command::Serve(args) => serve::run(&args).unwrap_or_else(Report::from),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -9,7 +9,9 @@ mod wrap;
 use crate::run::{Arm, Phase, PhaseRecord, Run};
 use crate::statement::mbps_text;
 use crate::verdict::{Outcome, Verdict};
+pub(super) use cell::{loss_interval, percent, percentile_interval, percentile_value};
 use console::Style as Paint;
+pub(super) use notes::notes;
 use wrap::wrap;
 
 /// How the text is laid out.
@@ -25,15 +27,10 @@ pub struct Style {
 pub fn render(run: &Run, style: Style) -> String {
     let width = style.width.max(80);
     let mut parts = vec![wrap(&heading(run), width), table::table(run, width)];
-    parts.push(notes::notes(run).iter().map(|note| wrap(note, width)).collect::<Vec<_>>().join("\n"));
-    let mut conclusion = Vec::new();
-    match &run.verdict {
-        Some(verdict) => {
-            conclusion
-                .push(paint(verdict, style.colour).apply_to(wrap(&headline(verdict), width)).to_string());
-            conclusion.push(wrap(&cost(run, verdict), width));
-        }
-        None => conclusion.push(wrap("Verdict: none, since only one arm was measured.", width)),
+    parts.push(notes(run).iter().map(|note| wrap(note, width)).collect::<Vec<_>>().join("\n"));
+    let mut conclusion: Vec<String> = conclusion(run).iter().map(|text| wrap(text, width)).collect();
+    if let (Some(verdict), Some(first)) = (&run.verdict, conclusion.first_mut()) {
+        *first = paint(verdict, style.colour).apply_to(&*first).to_string();
     }
     conclusion.push(wrap(&instrument(run), width));
     conclusion.extend(run.warnings.iter().map(|warning| wrap(&format!("Warning: {warning}"), width)));
@@ -42,7 +39,16 @@ pub fn render(run: &Run, style: Style) -> String {
     format!("{}\n", parts.join("\n\n"))
 }
 
-fn heading(run: &Run) -> String {
+/// The verdict, then what it cost.
+pub(super) fn conclusion(run: &Run) -> Vec<String> {
+    match &run.verdict {
+        Some(verdict) => vec![headline(verdict), cost(run, verdict)],
+        None => vec!["Verdict: none, since only one arm was measured.".to_owned()],
+    }
+}
+
+/// What was measured, in one paragraph.
+pub(super) fn heading(run: &Run) -> String {
     let s = &run.settings;
     format!(
         "Emulated line: {} Mbit/s up, {} Mbit/s down, base RTT {} ms, each way a FIFO of {} ms, loss {} %, jitter {} ms. \
@@ -117,7 +123,7 @@ const fn idle_words(outcome: Option<Outcome>) -> &'static str {
 }
 
 /// The worst phase's figures: a run is as good as its worst phase.
-fn instrument(run: &Run) -> String {
+pub(super) fn instrument(run: &Run) -> String {
     let worst = |figure: fn(&PhaseRecord) -> f64| run.phases.iter().map(figure).fold(0.0, f64::max);
     let sum = |figure: fn(&PhaseRecord) -> u64| run.phases.iter().map(figure).sum::<u64>();
     let scheduler = run.phases.first().map_or("unknown", |p| p.instrument.scheduler.as_str());

@@ -4,13 +4,13 @@ use crate::run::{LossRecord, PercentileRecord, PhaseRecord};
 use crate::statement::{mbps_text, ms_text as ms};
 
 /// The value, with `~` when its interval is rough.
-pub(super) fn percentile_value(p: &PercentileRecord) -> String {
+pub(in crate::render) fn percentile_value(p: &PercentileRecord) -> String {
     let mark = if p.grade == "rough" { "~" } else { "" };
     p.value.map_or("-".to_owned(), |value| format!("{mark}{}", ms(value)))
 }
 
 /// `20.04–20.06`, `>= 229.2` without an upper limit, `no limits` without any.
-pub(super) fn percentile_interval(p: &PercentileRecord) -> String {
+pub(in crate::render) fn percentile_interval(p: &PercentileRecord) -> String {
     match (p.lo, p.hi) {
         (Some(lo), Some(hi)) => format!("{}–{}", ms(lo), ms(hi)),
         (Some(lo), None) => format!("≥ {}", ms(lo)),
@@ -20,12 +20,12 @@ pub(super) fn percentile_interval(p: &PercentileRecord) -> String {
 }
 
 /// `0.14 %`, `-` when there was nothing to lose.
-pub(super) fn percent(value: Option<f64>) -> String {
+pub(in crate::render) fn percent(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |pct| format!("{pct:.2} %"))
 }
 
 /// `0.0–1.3` in percent, or `no upper limit` where so short a run cannot give one.
-pub(super) fn loss_interval(loss: &LossRecord) -> String {
+pub(in crate::render) fn loss_interval(loss: &LossRecord) -> String {
     match (loss.lo_pct, loss.hi_pct) {
         (Some(lo), Some(hi)) => format!("{lo:.1}–{hi:.1}"),
         _ => "no upper limit".to_owned(),

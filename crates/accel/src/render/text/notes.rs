@@ -13,7 +13,7 @@ pub(super) fn queue_is_not_ours(phase: &PhaseRecord) -> bool {
 }
 
 /// One line per mark that occurs in the table.
-pub(super) fn notes(run: &Run) -> Vec<String> {
+pub(in crate::render) fn notes(run: &Run) -> Vec<String> {
     let percentiles = |p: &PhaseRecord| -> Vec<PercentileRecord> {
         let latency = &p.latency_ms;
         let mut shown = vec![latency.p50.clone(), latency.p95.clone()];
