@@ -20,6 +20,8 @@ pub struct Interface {
     pub is_up: bool,
     /// Whether it is the loopback interface.
     pub is_loopback: bool,
+    /// Whether there is one peer at the other end and no network (PPP, most tunnels).
+    pub is_point_to_point: bool,
     /// Kind of a virtual interface (`veth`, `wireguard`, `tun`, `bridge`), `None` for hardware.
     pub kind: Option<String>,
     /// Hardware type (ARPHRD_*): 1 Ethernet, 512 PPP, 65534 none.
@@ -121,6 +123,7 @@ fn read_interface(link: &Reply) -> Option<Interface> {
         mtu_bytes: number(attribute(attrs, libc::IFLA_MTU)?)?,
         is_up: flags & libc::IFF_UP != 0,
         is_loopback: flags & libc::IFF_LOOPBACK != 0,
+        is_point_to_point: flags & libc::IFF_POINTOPOINT != 0,
         kind: kind.map(text),
         hardware_type: u16::from_ne_bytes([header[2], header[3]]),
     })
@@ -132,6 +135,8 @@ struct Route {
     destination: Prefix,
     interface: u32,
     has_gateway: bool,
+    /// Whether the kernel made it by itself, from an address of the interface.
+    is_connected: bool,
     metric: u32,
 }
 
@@ -169,20 +174,27 @@ fn carrier<'a>(interfaces: &'a [Interface], routes: &[Route]) -> Option<&'a Inte
     has_default.then(|| interface(best)).flatten()
 }
 
-/// The networks that are reached on the interface without a gateway.
+/// The networks that are reached on the interface without a router. A gateway is one, and so is the peer of a
+/// point-to-point link: there only what the kernel derives from the interface's own addresses is local (the peer
+/// itself), not a route that somebody added without naming a gateway.
 ///
 /// # Errors
 /// When the kernel refuses the listing.
-pub fn connected_prefixes(interface_index: u32) -> Result<Vec<Prefix>, NetlinkError> {
+pub fn connected_prefixes(interface: &Interface) -> Result<Vec<Prefix>, NetlinkError> {
     let mut routes = routes(libc::AF_INET)?;
     routes.extend(routes_if_any(libc::AF_INET6));
+    Ok(local_prefixes(interface, &routes))
+}
+
+fn local_prefixes(interface: &Interface, routes: &[Route]) -> Vec<Prefix> {
     let mut prefixes: Vec<_> = (routes.iter())
-        .filter(|r| r.interface == interface_index && !r.has_gateway && r.destination.bits > 1)
+        .filter(|r| r.interface == interface.index && !r.has_gateway && r.destination.bits > 1)
+        .filter(|r| r.is_connected || !interface.is_point_to_point)
         .map(|r| r.destination)
         .collect();
     prefixes.sort_unstable();
     prefixes.dedup();
-    Ok(prefixes)
+    prefixes
 }
 
 fn routes(family: i32) -> Result<Vec<Route>, NetlinkError> {
@@ -211,6 +223,7 @@ fn read_routes(reply: &Reply) -> Vec<Route> {
         destination: Prefix::new(address, header[1]),
         interface,
         has_gateway,
+        is_connected: header[5] == libc::RTPROT_KERNEL,
         metric: attribute(attrs, libc::RTA_PRIORITY).and_then(number).unwrap_or(0),
     };
     if let Some(hops) = attribute(attrs, libc::RTA_MULTIPATH) {
@@ -262,6 +275,7 @@ mod tests {
             mtu_bytes: 1500,
             is_up: true,
             is_loopback: false,
+            is_point_to_point: false,
             kind: kind.map(str::to_owned),
             hardware_type: 1,
         }
@@ -270,7 +284,7 @@ mod tests {
     fn route(prefix: &str, interface: u32, has_gateway: bool, metric: u32) -> Route {
         let (address, bits) = prefix.split_once('/').unwrap();
         let destination = Prefix::new(address.parse().unwrap(), bits.parse().unwrap());
-        Route { destination, interface, has_gateway, metric }
+        Route { destination, interface, has_gateway, is_connected: false, metric }
     }
 
     fn chosen(routes: &[Route]) -> Option<u32> {
@@ -302,6 +316,26 @@ mod tests {
         ];
         assert_eq!(chosen(&endpoint), Some(2));
         assert_eq!(chosen(&endpoint[..1]), Some(3));
+    }
+
+    #[test]
+    fn behind_the_peer_of_a_point_to_point_link_nothing_is_local() {
+        let peer = Route { is_connected: true, ..route("198.18.0.1/32", 1, false, 0) };
+        let routes = [
+            peer,
+            route("0.0.0.0/0", 1, false, 0),
+            route("0.0.0.0/1", 1, false, 0),
+            route("198.19.0.9/32", 1, false, 0),
+            route("198.19.0.0/16", 1, false, 0),
+            route("198.18.5.0/24", 2, false, 0),
+        ];
+        let names = |interface: &Interface| -> Vec<_> {
+            local_prefixes(interface, &routes).iter().map(ToString::to_string).collect()
+        };
+        let ethernet = interface(1, None);
+        assert_eq!(names(&ethernet), ["198.18.0.1/32", "198.19.0.0/16", "198.19.0.9/32"]);
+        let ppp = Interface { is_point_to_point: true, ..ethernet };
+        assert_eq!(names(&ppp), ["198.18.0.1/32"]);
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Config {
             .collect();
         let interfaces = route::interfaces()?;
         if let Some(now) = interfaces.iter().find(|i| i.name == self.interface.name) {
-            let connected = route::connected_prefixes(now.index)?;
+            let connected = route::connected_prefixes(now)?;
             prefixes.extend(
                 connected.into_iter().filter(|prefix| !prefixes.contains(prefix)).collect::<Vec<_>>(),
             );

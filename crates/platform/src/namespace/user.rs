@@ -43,7 +43,7 @@ pub fn unshare_child(command: &mut std::process::Command) -> &mut std::process::
     unsafe { command.pre_exec(between_fork_and_exec) }
 }
 
-/// The lines for uid_map and gid_map: "0 <id outside> 1" (man 7 user_namespaces), formatted ahead since no
+/// The lines for uid_map and gid_map: "0 (id outside) 1" (man 7 user_namespaces), formatted ahead since no
 /// memory may be allocated between fork and exec.
 struct Ids {
     uid_map: String,

@@ -236,8 +236,7 @@ fn the_uplink_and_its_networks_are_found() {
             let uplink = default_interface().unwrap().unwrap();
             assert_eq!((uplink.name.as_str(), uplink.mtu_bytes, uplink.is_up), ("up0", 1500, true));
             assert_eq!(uplink.kind.as_deref(), Some("veth"));
-            let near: Vec<_> =
-                connected_prefixes(uplink.index).unwrap().iter().map(ToString::to_string).collect();
+            let near: Vec<_> = connected_prefixes(&uplink).unwrap().iter().map(ToString::to_string).collect();
             assert_eq!(near, ["198.18.0.0/24", "fd00::/64"]);
             assert!(link_speed(&uplink).is_none_or(|speed| speed > Rate::mbit_per_s(1)));
         });
