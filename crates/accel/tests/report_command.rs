@@ -317,3 +317,28 @@ fn what_cannot_be_written_is_said() {
     assert!(String::from_utf8_lossy(&full.stderr).contains("No space left"));
     assert_eq!(accel(&["report", run, run, "--prom", "x.prom"]).status.code(), Some(2));
 }
+
+#[test]
+fn a_measurement_is_shown_in_every_view() {
+    let folder = Folder::new("measure");
+    let (page, table, metrics) = (folder.path("m.html"), folder.path("m.csv"), folder.path("m.prom"));
+    let run = golden_path("measurement.json");
+    let run = run.to_str().unwrap();
+    let output = accel(&["report", run, "--html", &page, "--csv", &table, "--prom", &metrics, "--markdown"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let markdown = String::from_utf8(output.stdout).unwrap();
+    assert!(markdown.starts_with("## accel measure\n") && markdown.contains("| idle "), "{markdown}");
+    let page = Html::parse_document(&std::fs::read_to_string(page).unwrap());
+    assert!(page.errors.is_empty(), "{:?}", page.errors);
+    let document: Value = serde_json::from_slice(&std::fs::read(run).unwrap()).unwrap();
+    let tracks: usize = document["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|phase| phase["rows"].as_array().unwrap().len())
+        .sum();
+    let results = &select(&page, "#results ~ section table")[0];
+    assert_eq!(count(*results, "tbody tr"), tracks);
+    assert!(std::fs::read_to_string(table).unwrap().starts_with("run,phase,target,probe,t_s,rtt_ms,"));
+    assert!(std::fs::read_to_string(metrics).unwrap().contains("probe=\"handshake\",percentile=\"99\""));
+}

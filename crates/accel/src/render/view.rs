@@ -1,9 +1,11 @@
 //! What the views show, whatever command made the run document: phases with their probes, figures and words.
 
 mod lab;
+mod measure;
 
 use crate::run::{InstrumentRecord, LossRecord, PercentileRecord, Phase, SampleColumns};
 use crate::verdict::{Comparison, Verdict};
+use serde_json::Value;
 use stats::{Gap, Probe, classify};
 
 /// One run, laid out for a reader.
@@ -174,4 +176,19 @@ fn tail(samples: &SampleColumns, idle: &[f64]) -> Tail {
         .collect();
     let found = classify(&probes, idle);
     Tail { label: found.label.as_str().to_owned(), why: found.why, gap: found.gap }
+}
+
+/// Settings, programs and machine by the names of the document, which carry the units.
+fn named_values(parts: &[serde_json::Result<Value>]) -> Vec<(String, String)> {
+    let objects = parts.iter().flatten().filter_map(Value::as_object).flatten();
+    objects.filter_map(|(name, value)| Some((name.clone(), plain(value)?))).collect()
+}
+
+/// A value without JSON's quotes; nothing for `null`.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
 }

@@ -1,6 +1,7 @@
 //! Reads run documents and refuses what makes no sense before anything is drawn from it.
 
 use crate::command::{Exit, Failure};
+use crate::measurement::Measurement;
 use crate::render::text;
 use crate::render::view::View;
 use crate::run::{Run, SCHEMA_VERSION, SampleColumns};
@@ -14,18 +15,22 @@ use std::path::Path;
 pub(super) enum Document {
     /// `accel lab`.
     Lab(Box<Run>),
+    /// `accel measure`.
+    Measure(Box<Measurement>),
 }
 
 impl Document {
     pub(super) fn view(&self) -> View<'_> {
         match self {
             Self::Lab(run) => View::from(&**run),
+            Self::Measure(run) => View::from(&**run),
         }
     }
 
     pub(super) fn text(&self, style: text::Style) -> String {
         match self {
             Self::Lab(run) => text::render(run, style),
+            Self::Measure(run) => text::measure::render(run, style),
         }
     }
 }
@@ -42,12 +47,12 @@ pub(super) fn read(path: &Path) -> Result<Document, Failure> {
         return Err(unreadable("it is empty".to_owned()));
     }
     let head: Head = serde_json::from_slice(&bytes).map_err(|error| unreadable(described(&error)))?;
-    match (head.schema_version, head.command.as_deref()) {
-        (Some(SCHEMA_VERSION), Some("lab")) => {}
+    let parsed = match (head.schema_version, head.command.as_deref()) {
+        (Some(SCHEMA_VERSION), Some("lab")) => serde_json::from_slice(&bytes).map(Document::Lab),
+        (Some(SCHEMA_VERSION), Some("measure")) => serde_json::from_slice(&bytes).map(Document::Measure),
         (Some(SCHEMA_VERSION), Some(command)) => {
-            return Err(unreadable(format!(
-                "a run document of `accel {command}`, which this version cannot show"
-            )));
+            let what = format!("a run document of `accel {command}`, which this version cannot show");
+            return Err(unreadable(what));
         }
         (Some(version), _) if version != SCHEMA_VERSION => {
             let what =
@@ -58,10 +63,10 @@ pub(super) fn read(path: &Path) -> Result<Document, Failure> {
             return Err(unreadable("no run document: schema_version or command is missing".to_owned())
                 .help("files of other tools are read by accel classify, summary and compare"));
         }
-    }
-    let run: Run = serde_json::from_slice(&bytes).map_err(|error| unreadable(described(&error)))?;
-    check(&run).map_err(|what| Failure::new(Exit::BadSamples, format!("{}: {what}", path.display())))?;
-    Ok(Document::Lab(Box::new(run)))
+    };
+    let document = parsed.map_err(|error| unreadable(described(&error)))?;
+    check(&document).map_err(|what| Failure::new(Exit::BadSamples, format!("{}: {what}", path.display())))?;
+    Ok(document)
 }
 
 /// What tells the documents apart.
@@ -94,16 +99,30 @@ fn described(error: &serde_json::Error) -> String {
 /// A year in milliseconds: no run is longer, and nothing that is drawn leaves the range in which numbers are exact.
 const LONGEST_MS: f64 = 366.0 * 86_400_000.0;
 
-fn check(run: &Run) -> Result<(), String> {
-    for phase in &run.phases {
-        let name = format!("phase {} {}", phase.phase, phase.arm);
-        let within = |ms: f64| (0.0..=LONGEST_MS).contains(&ms);
-        if !within(phase.started_ms) || !within(phase.measured_ms) || !within(run.settings.ramp_ms) {
-            return Err(format!("{name}: its start, length or ramp is negative or longer than a year"));
+/// Before anything is made of the samples: the views take columns of equal length for granted.
+fn check(document: &Document) -> Result<(), String> {
+    match document {
+        Document::Lab(run) => run.phases.iter().try_for_each(|phase| {
+            let name = format!("phase {} {}", phase.phase, phase.arm);
+            let spans = [phase.started_ms, phase.measured_ms, run.settings.ramp_ms];
+            check_phase(&name, spans, &phase.samples)
+        }),
+        Document::Measure(run) => {
+            let mut rows = run.phases.iter().flat_map(|phase| phase.rows.iter().map(move |row| (phase, row)));
+            rows.try_for_each(|(phase, row)| {
+                let name = format!("phase {}, {} {}", phase.phase, row.target, row.kind);
+                let spans = [phase.started_ms, phase.measured_ms, run.settings.ramp_ms];
+                check_phase(&name, spans, &row.samples)
+            })
         }
-        check_samples(&phase.samples).map_err(|what| format!("{name}: {what}"))?;
     }
-    Ok(())
+}
+
+fn check_phase(name: &str, spans_ms: [f64; 3], samples: &SampleColumns) -> Result<(), String> {
+    if spans_ms.iter().any(|ms| !(0.0..=LONGEST_MS).contains(ms)) {
+        return Err(format!("{name}: its start, length or ramp is negative or longer than a year"));
+    }
+    check_samples(samples).map_err(|what| format!("{name}: {what}"))
 }
 
 fn check_samples(samples: &SampleColumns) -> Result<(), String> {

@@ -27,11 +27,16 @@ pub fn render(run: &Measurement, style: Style) -> String {
     format!("{}\n", parts.join("\n\n"))
 }
 
+/// The grade, how sure it is, and other scales, as paragraphs.
+pub(in crate::render) fn conclusion(run: &Measurement) -> Vec<String> {
+    grade::sentences(run)
+}
+
 fn lines(sentences: &[String], width: usize) -> String {
     sentences.iter().map(|sentence| wrap(sentence, width)).collect::<Vec<_>>().join("\n")
 }
 
-fn heading(run: &Measurement) -> String {
+pub(in crate::render) fn heading(run: &Measurement) -> String {
     let s = &run.settings;
     let others = |n: usize| if n == 0 { String::new() } else { format!(", {n} other addresses") };
     let targets: Vec<String> = s
@@ -87,7 +92,7 @@ fn handshakes(run: &Measurement) -> impl Iterator<Item = (&PhaseRecord, &Row)> {
 }
 
 /// What the marks in the tables mean, as far as they occur.
-fn notes(run: &Measurement) -> Vec<String> {
+pub(in crate::render) fn notes(run: &Measurement) -> Vec<String> {
     let rows = || run.phases.iter().flat_map(|phase| &phase.rows);
     let mut notes = Vec::new();
     let percentiles = |row: &Row| {
@@ -132,7 +137,7 @@ fn too_few(run: &Measurement) -> Option<String> {
 }
 
 /// The worst phase's figures: a run is as good as its worst phase.
-fn instrument(run: &Measurement) -> String {
+pub(in crate::render) fn instrument(run: &Measurement) -> String {
     let worst = |figure: fn(&PhaseRecord) -> f64| run.phases.iter().map(figure).fold(0.0, f64::max);
     let sum = |figure: fn(&PhaseRecord) -> u64| run.phases.iter().map(figure).sum::<u64>();
     let scheduler = run.phases.first().map_or("unknown", |p| p.instrument.scheduler.as_str());

@@ -1,10 +1,9 @@
 //! A run of `accel lab` as a view.
 
-use super::{Difference, Fate, Goodput, Track, View, points, tail};
+use super::{Difference, Fate, Goodput, Track, View, named_values, points, tail};
 use crate::render::text;
 use crate::run::{Arm, Phase, PhaseRecord, Run};
 use crate::verdict::Comparison;
-use serde_json::Value;
 
 impl<'a> From<&'a Run> for View<'a> {
     fn from(run: &'a Run) -> Self {
@@ -79,27 +78,12 @@ fn difference<'a>(run: &Run, comparison: &'a Comparison) -> Difference<'a> {
     Difference { comparison, lo_ms: minus(on_lo, off_hi), hi_ms: minus(on_hi, off_lo) }
 }
 
-/// Settings, programs and machine by the names of the document, which carry the units.
 fn facts(run: &Run) -> Vec<(String, String)> {
-    let mut facts = Vec::new();
-    let parts = [
+    let mut facts = named_values(&[
         serde_json::to_value(&run.settings),
         serde_json::to_value(&run.versions),
         serde_json::to_value(&run.machine),
-    ];
-    for part in parts.into_iter().flatten() {
-        let Value::Object(part) = part else { continue };
-        facts.extend(part.into_iter().filter_map(|(name, value)| Some((name, plain(&value)?))));
-    }
+    ]);
     facts.extend(run.shaper.iter().map(|shaper| ("shaper said".to_owned(), shaper.ready.clone())));
     facts
-}
-
-/// A value without JSON's quotes; nothing for `null`.
-fn plain(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    }
 }
