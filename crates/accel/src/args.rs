@@ -2,6 +2,7 @@
 
 use crate::command::classify::ClassifyArgs;
 use crate::command::compare::CompareArgs;
+use crate::command::history::HistoryArgs;
 use crate::command::measure::{MEASURE_EXAMPLES, MeasureArgs};
 use crate::command::report::{REPORT_EXAMPLES, ReportArgs};
 use crate::command::serve::{SERVE_EXAMPLES, ServeArgs};
@@ -68,6 +69,8 @@ pub enum Command {
     /// Works offline from the document alone.
     #[command(after_help = format!("{REPORT_EXAMPLES}\n\n{EXIT_CODES}"))]
     Report(ReportArgs),
+    /// Keep run documents in your data folder and show how the line did over time
+    History(HistoryArgs),
     /// Be the far end of a measurement: load and echoes by TCP and UDP
     ///
     /// Needs no privilege. Off this machine it wants a token, printed at the start; it answers no datagram of anybody

@@ -342,3 +342,27 @@ fn a_measurement_is_shown_in_every_view() {
     assert!(std::fs::read_to_string(table).unwrap().starts_with("run,phase,target,probe,t_s,rtt_ms,"));
     assert!(std::fs::read_to_string(metrics).unwrap().contains("probe=\"handshake\",percentile=\"99\""));
 }
+
+#[test]
+fn history_keeps_each_run_once_and_shows_the_trend() {
+    let folder = Folder::new("history");
+    let kept = folder.path("kept");
+    let list = |more: &[&str]| accel(&[&["history", "--folder", kept.as_str()], more].concat());
+    let empty = list(&[]);
+    assert!(empty.status.success() && String::from_utf8_lossy(&empty.stdout).contains("No run is kept"));
+    let first = golden_path("run.json");
+    let first = first.to_str().unwrap();
+    let later = folder.file("later.json", &with("/started_unix_ms", json!(1_767_312_000_000_u64)));
+    let output = list(&[first, first, later.as_str()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 2);
+    let said = String::from_utf8(list(&["--phase", "idle"]).stdout).unwrap();
+    assert!(said.contains("idle, 2 runs"), "{said}");
+    assert!(said.contains("2026-01-01 00:00") && said.contains("2026-01-02 00:00"), "{said}");
+    assert_eq!(said.matches("no difference shown").count(), 2, "the same samples in both arms: {said}");
+    std::fs::write(Path::new(&kept).join("bad.json"), "{").unwrap();
+    let output = list(&[]);
+    assert_eq!(output.status.code(), Some(6));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("2 runs"), "the good ones are still shown");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("bad.json"));
+}

@@ -2,6 +2,7 @@
 
 pub mod classify;
 pub mod compare;
+pub mod history;
 mod json_file;
 pub mod lab;
 pub mod measure;
@@ -100,6 +101,7 @@ pub fn run(command: Command, style: Style) -> Report {
         Command::Summary(args) => summary::run(&args).unwrap_or_else(Report::from),
         Command::Compare(args) => compare::run(&args).unwrap_or_else(Report::from),
         Command::Measure(args) => measure::run(&args, style).unwrap_or_else(Report::from),
+        Command::History(args) => history::run(&args).unwrap_or_else(Report::from),
         Command::Report(args) => report::run(&args, style).unwrap_or_else(Report::from),
         Command::Serve(args) => serve::run(&args).unwrap_or_else(Report::from),
         Command::Completions { shell } => {

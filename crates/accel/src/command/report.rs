@@ -1,7 +1,7 @@
 //! `accel report`: run documents as pages, tables and files for other programs; offline, from the document alone.
 
-mod document;
-mod output;
+pub(super) mod document;
+pub(super) mod output;
 
 use super::{Exit, Failure, Report};
 use crate::render::view::View;

@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 /// A run document of any command.
-pub(super) enum Document {
+pub(in crate::command) enum Document {
     /// `accel lab`.
     Lab(Box<Run>),
     /// `accel measure`.
@@ -20,7 +20,7 @@ pub(super) enum Document {
 }
 
 impl Document {
-    pub(super) fn view(&self) -> View<'_> {
+    pub(in crate::command) fn view(&self) -> View<'_> {
         match self {
             Self::Lab(run) => View::from(&**run),
             Self::Measure(run) => View::from(&**run),
@@ -40,7 +40,7 @@ const MAX_BYTES: u64 = 1 << 30;
 const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
 
 /// Reads one document.
-pub(super) fn read(path: &Path) -> Result<Document, Failure> {
+pub(in crate::command) fn read(path: &Path) -> Result<Document, Failure> {
     let unreadable = |what: String| Failure::new(Exit::Unreadable, format!("{}: {what}", path.display()));
     let bytes = bytes(path).map_err(|error| unreadable(error.to_string()))?;
     if bytes.is_empty() {
@@ -76,7 +76,8 @@ struct Head {
     command: Option<String>,
 }
 
-fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+/// The document as JSON, unzipped.
+pub(in crate::command) fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = BufReader::new(File::open(path)?);
     let zipped = file.fill_buf()?.starts_with(&GZIP_MAGIC);
     let mut bytes = Vec::new();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Writes a file and says so. A regular file is replaced in one step, so that no reader (a metrics collector, a
 /// browser) meets half of it; devices and pipes are written to as they are.
-pub(super) fn write(path: &Path, content: &[u8]) -> Result<String, Failure> {
+pub(in crate::command) fn write(path: &Path, content: &[u8]) -> Result<String, Failure> {
     replace(path, content).map_err(|error| {
         Failure::new(Exit::NotWritten, format!("{} cannot be written: {error}", path.display()))
             .help("name a file in a folder that exists, that you may write to and that has room")

@@ -4,13 +4,13 @@ use crate::run::{LossRecord, PercentileRecord, PhaseRecord};
 use crate::statement::{mbps_text, ms_text as ms};
 
 /// The value, with `~` when its interval is rough.
-pub(in crate::render) fn percentile_value(p: &PercentileRecord) -> String {
+pub(crate) fn percentile_value(p: &PercentileRecord) -> String {
     let mark = if p.grade == "rough" { "~" } else { "" };
     p.value.map_or("-".to_owned(), |value| format!("{mark}{}", ms(value)))
 }
 
 /// `20.04–20.06`, `>= 229.2` without an upper limit, `no limits` without any.
-pub(in crate::render) fn percentile_interval(p: &PercentileRecord) -> String {
+pub(crate) fn percentile_interval(p: &PercentileRecord) -> String {
     match (p.lo, p.hi) {
         (Some(lo), Some(hi)) => format!("{}–{}", ms(lo), ms(hi)),
         (Some(lo), None) => format!("≥ {}", ms(lo)),
