@@ -44,7 +44,11 @@ pub fn probe_loss(samples: &SampleColumns) -> LossRecord {
         .zip(&samples.retransmits)
         .map(|(user, &again)| user.is_none() || again > 0)
         .collect();
-    let loss = stats::loss(&lost);
+    loss_record(&stats::loss(&lost))
+}
+
+/// The loss share with its interval, in percent, as run documents hold it.
+pub fn loss_record(loss: &stats::Loss) -> LossRecord {
     let percent = |share: Option<f64>| share.map(|s| round(100.0 * s));
     LossRecord {
         value_pct: percent(loss.share),

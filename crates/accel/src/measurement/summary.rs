@@ -3,9 +3,9 @@
 use super::{Bounded, Goodput, Jitter, Percentiles, ProbeKind, Row, Tail, Way};
 use crate::load::Series as LoadSeries;
 use crate::probe::Window;
-use crate::run::{LossRecord, PercentileRecord, SampleColumns};
-use crate::statement::{Clock, round};
-use stats::{Loss, Percentile, Probe, Series, block_mean, classify};
+use crate::run::{PercentileRecord, SampleColumns};
+use crate::statement::{Clock, loss_record, round};
+use stats::{Percentile, Probe, Series, block_mean, classify};
 use std::time::Duration;
 use units::{Ratio, as_ms};
 
@@ -118,20 +118,6 @@ pub fn way(lost: &[bool], delay_ms: Vec<Option<f64>>) -> Way {
         loss: loss_record(&stats::loss(lost)),
         above_smallest_ms: percentiles(&above),
         delay_ms: delay_ms.into_iter().map(|delay| delay.map(|ms| round(ms - smallest))).collect(),
-    }
-}
-
-fn loss_record(loss: &Loss) -> LossRecord {
-    let percent = |share: Option<f64>| share.map(|s| round(100.0 * s));
-    LossRecord {
-        value_pct: percent(loss.share),
-        lo_pct: percent(loss.lo),
-        hi_pct: percent(loss.hi),
-        n: loss.n,
-        lost: loss.lost,
-        bursts: loss.bursts,
-        n_eff: round(loss.n_eff),
-        grade: loss.grade.as_str().to_owned(),
     }
 }
 
